@@ -1,0 +1,131 @@
+//! The one error of the parser: where, while reading what, and why.
+
+use std::fmt;
+
+use crate::key_text;
+
+/// Result of everything that reads dump bytes.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A fault in a dump. Small to pass around; the detail is allocated only when a fault exists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error(Box<Detail>);
+
+/// What an [`Error`] carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Detail {
+    /// Byte offset in the uncompressed dump at which reading failed.
+    pub offset: u64,
+    /// What was being read.
+    pub reading: &'static str,
+    /// Why it failed.
+    pub kind: ErrorKind,
+    /// The key whose record holds the fault, where it was already read (at most its first 200 bytes).
+    pub key: Option<Box<[u8]>>,
+}
+
+/// Why reading failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The bytes end before the thing being read does.
+    Truncated {
+        /// Bytes that were needed from the offset on.
+        needed: u64,
+        /// Bytes that were there.
+        available: u64,
+    },
+    /// The file does not begin as a dump does.
+    NotADump(&'static str),
+    /// A type or opcode byte that the format of this file does not have.
+    UnknownByte {
+        /// The byte.
+        byte: u8,
+        /// Header of the file, such as `REDIS0012`.
+        header: [u8; 9],
+    },
+    /// A length form that no writer produces.
+    BadLength(u8),
+    /// A value that breaks the format.
+    Invalid(&'static str),
+    /// A declared size above what can be true or what is accepted.
+    TooLarge {
+        /// The declared size.
+        declared: u64,
+        /// The largest that is accepted here.
+        limit: u64,
+    },
+    /// The checksum of the file is not the checksum of its bytes.
+    Checksum {
+        /// CRC64 that the file holds.
+        stored: u64,
+        /// CRC64 of its bytes.
+        computed: u64,
+    },
+}
+
+impl Error {
+    /// A fault at `offset` while reading `reading`.
+    #[cold]
+    pub fn new(offset: u64, reading: &'static str, kind: ErrorKind) -> Self {
+        Self(Box::new(Detail { offset, reading, kind, key: None }))
+    }
+
+    /// The same fault, naming the key in whose record it lies.
+    #[cold]
+    pub(crate) fn in_key(mut self, key: &[u8]) -> Self {
+        self.0.key = Some(key.get(..200).unwrap_or(key).into());
+        self
+    }
+
+    /// Offset, what was being read, why, and the key.
+    pub fn detail(&self) -> &Detail {
+        &self.0
+    }
+
+    /// True where more bytes could mend it.
+    pub fn is_truncation(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Truncated { .. })
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Detail { offset, reading, kind, key } = &*self.0;
+        if let ErrorKind::NotADump(why) = kind {
+            return write!(f, "at byte {offset}, reading {reading}: {why}");
+        }
+        write!(f, "at byte {offset}, reading {reading}")?;
+        if let Some(key) = key {
+            write!(f, " of key \"{}\"", key_text::escape(key))?;
+        }
+        match kind {
+            ErrorKind::Truncated { needed, available } => write!(
+                f,
+                ": {needed} bytes needed, {available} left; the file is truncated: copy it again, or wait until its save has finished"
+            ),
+            ErrorKind::UnknownByte { byte, header } => write!(
+                f,
+                ": unknown type or opcode {byte} (0x{byte:02x}) under header {}; the file is damaged or from a server that this version does not know",
+                key_text::escape(header)
+            ),
+            ErrorKind::BadLength(byte) => {
+                write!(f, ": byte 0x{byte:02x} is no length; the file is damaged here: take another copy of the backup")
+            }
+            ErrorKind::Invalid(why) => {
+                write!(f, ": {why}; the file is damaged here: take another copy of the backup")
+            }
+            ErrorKind::TooLarge { declared, limit } => write!(
+                f,
+                ": declared size {declared} is above {limit}; the file is damaged here: take another copy of the backup"
+            ),
+            ErrorKind::Checksum { stored, computed } => write!(
+                f,
+                ": the file says {stored:016x}, its bytes give {computed:016x}; some bytes are not what the server wrote: take another copy of the backup"
+            ),
+            ErrorKind::NotADump(_) => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,283 @@
+//! The one walker: opcodes, prefixes and keys, record after record.
+
+use super::cursor::{Cursor, Str};
+use super::sink::{Frame, RecordHead, RecordTail, Sink};
+use super::types::{Dialect, Family, HEADER_LEN, KeyType, ModuleId, RecordType};
+use super::value;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Opcodes as `rdb.h` of Redis and Valkey numbers them.
+mod opcode {
+    pub const SLOT_IMPORT: u8 = 243;
+    pub const SLOT_INFO: u8 = 244;
+    pub const FUNCTION: u8 = 245;
+    pub const FUNCTION_PRE_GA: u8 = 246;
+    pub const MODULE_AUX: u8 = 247;
+    pub const IDLE: u8 = 248;
+    pub const FREQ: u8 = 249;
+    pub const AUX: u8 = 250;
+    pub const RESIZEDB: u8 = 251;
+    pub const EXPIRETIME_MS: u8 = 252;
+    pub const EXPIRETIME: u8 = 253;
+    pub const SELECTDB: u8 = 254;
+    pub const EOF: u8 = 255;
+}
+
+/// Longest key that a server accepts, in bytes.
+pub const MAX_KEY_BYTES: u64 = 512 << 20;
+
+/// What a step passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Something between records.
+    Frame,
+    /// A key.
+    Record,
+    /// The end mark and checksum.
+    End,
+}
+
+/// Walks the records of one dump, or of a piece of one.
+#[derive(Debug)]
+pub struct Walker<'a> {
+    cursor: Cursor<'a>,
+    dialect: Dialect,
+    db: u64,
+    key_scratch: Vec<u8>,
+}
+
+/// Attributes that stand in front of a key.
+#[derive(Debug, Default)]
+struct Prefix {
+    bytes: u64,
+    expires_at_ms: Option<i64>,
+    idle_seconds: Option<u64>,
+    freq: Option<u8>,
+}
+
+impl<'a> Walker<'a> {
+    /// Reads magic and version from the first bytes of a dump.
+    ///
+    /// # Errors
+    /// Bytes that do not begin as a dump does, each kind with a message of its own.
+    pub fn start(bytes: &'a [u8]) -> Result<Self> {
+        let mut cursor = Cursor::new(bytes, 0);
+        let not = |why| Err(Error::new(0, "the header", ErrorKind::NotADump(why)));
+        let known = [&b"REDIS"[..], b"VALKEY"].iter().any(|magic| bytes.starts_with(&magic[..magic.len().min(bytes.len())]));
+        if bytes.is_empty() {
+            return not("the file is empty");
+        }
+        if bytes.len() < HEADER_LEN && known {
+            return not("the file ends inside the nine bytes of the header; it was cut short: copy it again");
+        }
+        if let Some(why) = other_format(bytes) {
+            return not(why);
+        }
+        let header = match cursor.array::<HEADER_LEN>("the header") {
+            Ok(header) => header,
+            Err(_) => return not("no dump: it begins with neither REDIS nor VALKEY"),
+        };
+        match Dialect::parse(&header) {
+            Some(dialect) => Ok(Self { cursor, dialect, db: 0, key_scratch: Vec::new() }),
+            None if known => not("the header begins as a dump's but no version number follows; the file is damaged"),
+            None => not("no dump: it begins with neither REDIS nor VALKEY"),
+        }
+    }
+
+    /// Walks from a record boundary at byte `offset` of the dump, in database `db`.
+    pub fn resume(bytes: &'a [u8], offset: u64, dialect: Dialect, db: u64) -> Self {
+        Self { cursor: Cursor::new(bytes, offset), dialect, db, key_scratch: Vec::new() }
+    }
+
+    /// Family and version of the file.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Database of the records that follow.
+    pub fn db(&self) -> u64 {
+        self.db
+    }
+
+    /// Offset of the next byte; after each step that is a boundary.
+    pub fn offset(&self) -> u64 {
+        self.cursor.offset()
+    }
+
+    /// True at the end of the bytes, which is the end of a piece and an error in a whole dump.
+    pub fn at_end(&self) -> bool {
+        self.cursor.remaining() == 0
+    }
+
+    /// Passes one record, or one thing between records, and reports it.
+    ///
+    /// # Errors
+    /// The first byte that cannot be read. The walker then stands somewhere inside the record.
+    pub fn step<S: Sink>(&mut self, sink: &mut S) -> Result<Step> {
+        let start = self.cursor.offset();
+        let mut prefix = Prefix::default();
+        loop {
+            let at = self.cursor.offset();
+            let byte = self.cursor.u8("type or opcode")?;
+            match byte {
+                opcode::EXPIRETIME_MS => {
+                    prefix.expires_at_ms = Some(i64::from_le_bytes(self.cursor.array("expiry in milliseconds")?));
+                }
+                opcode::EXPIRETIME => {
+                    let seconds = i32::from_le_bytes(self.cursor.array("expiry in seconds")?);
+                    prefix.expires_at_ms = Some(i64::from(seconds) * 1000);
+                }
+                opcode::IDLE => prefix.idle_seconds = Some(self.cursor.len("idle time")?),
+                opcode::FREQ => prefix.freq = Some(self.cursor.u8("access frequency")?),
+                opcode::AUX => {
+                    let name = self.cursor.str("name of an AUX field")?;
+                    let value = self.cursor.str("value of an AUX field")?;
+                    // KeyDB writes this one in front of the key that it belongs to.
+                    if prefix.bytes == 0 && name != Str::Raw(b"mvcc-tstamp") {
+                        sink.frame(Frame::Aux { name, value }, self.cursor.offset() - at);
+                        return Ok(Step::Frame);
+                    }
+                }
+                _ => {
+                    if let Some(record_type) = RecordType::of(byte, self.dialect) {
+                        self.record(start, &prefix, record_type, sink)?;
+                        return Ok(Step::Record);
+                    }
+                    let frame = self.frame(byte, at)?;
+                    sink.frame(frame, self.cursor.offset() - at);
+                    match frame {
+                        Frame::End { .. } => return Ok(Step::End),
+                        // Attributes outlast whatever stands between them and their key, as they do in the server's loader.
+                        _ if prefix.bytes > 0 => continue,
+                        _ => return Ok(Step::Frame),
+                    }
+                }
+            }
+            prefix.bytes += self.cursor.offset() - at;
+        }
+    }
+
+    #[inline]
+    fn record<S: Sink>(&mut self, offset: u64, prefix: &Prefix, mut record_type: RecordType, sink: &mut S) -> Result<()> {
+        // The type byte was taken.
+        let body = self.cursor.offset() - 1;
+        let key = self.cursor.str("key")?.text(&mut self.key_scratch, MAX_KEY_BYTES)?;
+        if let KeyType::Module(_) = record_type.key_type {
+            let id = self.cursor.len("module id").map_err(|fault| fault.in_key(key))?;
+            record_type.key_type = KeyType::Module(ModuleId(id));
+        }
+        let head = RecordHead {
+            offset,
+            db: self.db,
+            expires_at_ms: prefix.expires_at_ms,
+            idle_seconds: prefix.idle_seconds,
+            freq: prefix.freq,
+            record_type,
+            key,
+        };
+        sink.begin(&head);
+        let elements = value::walk(&mut self.cursor, &record_type, sink).map_err(|fault| fault.in_key(key))?;
+        while self.cursor.peek() == Some(opcode::AUX) && take_member_expiry(&mut self.cursor) {}
+        let serialized_bytes = prefix.bytes + (self.cursor.offset() - body);
+        sink.end(&head, &RecordTail { serialized_bytes, elements });
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn frame(&mut self, byte: u8, at: u64) -> Result<Frame<'a>> {
+        let cursor = &mut self.cursor;
+        match (byte, self.dialect.family) {
+            (opcode::SELECTDB, _) => {
+                self.db = cursor.len("database number")?;
+                Ok(Frame::SelectDb(self.db))
+            }
+            (opcode::RESIZEDB, _) => {
+                Ok(Frame::ResizeDb { keys: cursor.len("size of a database")?, expires: cursor.len("keys with an expiry")? })
+            }
+            (opcode::SLOT_INFO, _) => Ok(Frame::SlotInfo {
+                slot: cursor.len("slot number")?,
+                keys: cursor.len("keys of a slot")?,
+                expires: cursor.len("keys with an expiry of a slot")?,
+            }),
+            (opcode::SLOT_IMPORT, Family::Valkey) => {
+                cursor.str("job name of a slot import")?;
+                for _ in 0..cursor.count(2, "slot ranges of an import")? {
+                    cursor.len("first slot of an import")?;
+                    cursor.len("last slot of an import")?;
+                }
+                Ok(Frame::SlotImport)
+            }
+            (opcode::FUNCTION, _) => Ok(Frame::Function { code: cursor.str("function library")? }),
+            (opcode::FUNCTION_PRE_GA, _) => {
+                cursor.str("name of a function library")?;
+                cursor.str("engine of a function library")?;
+                if cursor.len("description flag of a function library")? != 0 {
+                    cursor.str("description of a function library")?;
+                }
+                Ok(Frame::Function { code: cursor.str("function library")? })
+            }
+            (opcode::MODULE_AUX, _) => {
+                let id = ModuleId(cursor.len("module id")?);
+                cursor.len("opcode of module data")?;
+                cursor.len("moment of module data")?;
+                value::module_stream(cursor)?;
+                Ok(Frame::ModuleAux(id))
+            }
+            (opcode::EOF, _) => {
+                let checksum = if self.dialect.has_checksum() {
+                    Some(u64::from_le_bytes(cursor.array("checksum after the end mark")?))
+                } else {
+                    None
+                };
+                Ok(Frame::End { checksum })
+            }
+            (6, _) => {
+                let why = "a module value of a 4.0 release candidate, which nothing can skip";
+                Err(Error::new(at, "type or opcode", ErrorKind::Invalid(why)))
+            }
+            _ => Err(Error::new(at, "type or opcode", ErrorKind::UnknownByte { byte, header: self.dialect.header() })),
+        }
+    }
+}
+
+/// KeyDB writes the expiries of members as AUX pairs behind the value that they belong to.
+#[cold]
+fn take_member_expiry(cursor: &mut Cursor<'_>) -> bool {
+    let mut ahead = cursor.clone();
+    let taken = ahead.u8("opcode").and_then(|_| {
+        let name = ahead.str("name of an AUX field")?;
+        ahead.str("value of an AUX field")?;
+        Ok(matches!(name, Str::Raw(name) if name.starts_with(b"keydb-subexpire-")))
+    });
+    // Whatever is wrong here is found, and reported, as the next thing between records.
+    let belongs = taken == Ok(true);
+    if belongs {
+        *cursor = ahead;
+    }
+    belongs
+}
+
+/// Names what a file is that is no dump, by its first bytes.
+fn other_format(bytes: &[u8]) -> Option<&'static str> {
+    const SIGNATURES: [(&[u8], &str); 12] = [
+        (b"\x1f\x8b", "a gzip file: decompress it first"),
+        (b"\x28\xb5\x2f\xfd", "a zstd file: decompress it first"),
+        (b"\x04\x22\x4d\x18", "an lz4 file: decompress it first"),
+        (b"BZh", "a bzip2 file: decompress it first"),
+        (b"\xfd7zXZ\x00", "an xz file: decompress it first"),
+        (b"PK\x03\x04", "a zip archive: unpack it first"),
+        (b"VCS", "a dump in Valkey's compressed envelope: decompress the LZ4 frame after its first 7 bytes"),
+        (b"*", "an append-only file without an RDB part: run BGREWRITEAOF with aof-use-rdb-preamble, or take a dump"),
+        (b"$", "a capture of a replication stream: cut off what precedes REDIS"),
+        (b"+FULLRESYNC", "a capture of a replication stream: cut off what precedes REDIS"),
+        (b"SQLite format 3", "an SQLite database"),
+        (b"\x7fELF", "an executable"),
+    ];
+    if bytes.iter().take(4096).all(|&b| b == 0) {
+        return Some("the file begins with zeros; it was only partly copied or its disk lost the data: take another copy of the backup");
+    }
+    if bytes.get(257..262) == Some(b"ustar") {
+        return Some("a tar archive: unpack it first");
+    }
+    SIGNATURES.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, why)| *why)
+}
