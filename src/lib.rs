@@ -1,5 +1,15 @@
 //! lib
+pub mod analyse;
+pub mod census;
+pub mod classify;
 mod error;
+pub mod input;
 pub mod key_text;
+pub mod measure;
 pub mod rdb;
+pub mod render;
+pub mod report;
+pub mod scan;
+pub mod tables;
+pub mod time;
 pub use error::{Detail, Error, ErrorKind, Result};

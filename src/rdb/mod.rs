@@ -15,6 +15,6 @@ mod value;
 mod walk;
 
 pub use cursor::{Cursor, INT_TEXT, Str};
-pub use sink::{Frame, Look, RecordHead, RecordTail, Role, Sink, Skim};
+pub use sink::{Frame, RecordHead, RecordTail, Role, Sink};
 pub use types::{Dialect, Family, HEADER_LEN, KeyType, Layout, ModuleId, RecordType, Sequence, StreamLayout};
 pub use walk::{MAX_KEY_BYTES, Step, Walker};

@@ -5,17 +5,6 @@ use super::packed::{Entry, PackedForm};
 use super::types::{Dialect, ModuleId, RecordType};
 use crate::error::Error;
 
-/// How far a sink looks into values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Look {
-    /// Only where records begin and end.
-    Skip,
-    /// Counts and lengths; packed values by their header.
-    Headers,
-    /// Every entry of every packed value too.
-    Entries,
-}
-
 /// What a string inside a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -107,8 +96,8 @@ pub enum Frame<'a> {
 
 /// Receives what a [`Walker`](super::Walker) passes. All methods do nothing unless overridden.
 pub trait Sink {
-    /// How far values are looked into.
-    const LOOK: Look;
+    /// Only the ends of records are wanted: packed values are not even opened for their counts.
+    const SKIM: bool = false;
 
     /// Something between records, `bytes` long in the dump.
     fn frame(&mut self, _frame: Frame<'_>, _bytes: u64) {}
@@ -128,7 +117,12 @@ pub trait Sink {
     /// A packed value or node: its form, its plain length, and how many entries its header or a walk counted.
     fn packed(&mut self, _form: PackedForm, _len: u64, _entries: u64) {}
 
-    /// An entry of the packed value just reported; only with [`Look::Entries`].
+    /// Whether a packed value of `len` plain bytes is opened, so that its entries are reported.
+    fn opens(&self, _len: u64) -> bool {
+        false
+    }
+
+    /// An entry of the packed value just reported, where that was opened (or had to be, for its count).
     fn entry(&mut self, _role: Role, _entry: Entry<'_>) {}
 
     /// A fault inside a value whose end is known all the same.
@@ -136,12 +130,4 @@ pub trait Sink {
 
     /// The record ends.
     fn end(&mut self, _head: &RecordHead<'_>, _tail: &RecordTail) {}
-}
-
-/// Sees nothing: finds where records end, at the lowest price.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Skim;
-
-impl Sink for Skim {
-    const LOOK: Look = Look::Skip;
 }

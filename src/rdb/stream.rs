@@ -1,7 +1,7 @@
 //! Walks a stream's record: listpacks by id, counters, consumer groups.
 
 use super::cursor::{Cursor, Str};
-use super::sink::{Look, Sink};
+use super::sink::Sink;
 use super::types::StreamLayout;
 use super::value;
 use crate::error::{Error, ErrorKind, Result};
@@ -19,9 +19,7 @@ pub(super) fn walk<S: Sink>(cursor: &mut Cursor<'_>, layout: StreamLayout, sink:
         }
         let offset = cursor.offset();
         let listpack = cursor.str("listpack of a stream node")?;
-        if S::LOOK > Look::Skip {
-            value::stream_listpack(offset, listpack, sink);
-        }
+        value::stream_listpack(offset, listpack, sink);
     }
     let length = cursor.len("length of a stream")?;
     id(cursor, "last id of a stream")?;

@@ -2,7 +2,7 @@
 
 use super::cursor::{Cursor, Str};
 use super::packed::{Entry, PackedForm};
-use super::sink::{Look, Role, Sink};
+use super::sink::{Role, Sink};
 use super::stream;
 use super::types::{KeyType, Layout, RecordType, Sequence};
 use crate::error::{Error, ErrorKind, Result};
@@ -134,13 +134,13 @@ fn packed_roles(key_type: KeyType, per_element: u64) -> Roles {
 /// Looks at a packed value as far as the sink wants; a fault inside it is reported and leaves the count unknown.
 #[inline]
 fn packed<S: Sink>(offset: u64, blob: Str<'_>, form: PackedForm, roles: Roles, sink: &mut S) -> Option<u64> {
-    if S::LOOK == Look::Skip {
+    if S::SKIM {
         return Some(0);
     }
     let mut head = [0; PACKED_HEAD];
     let filled = blob.head(&mut head);
     match form.count(&head[..filled], blob.len()) {
-        Ok(Some(entries)) if S::LOOK == Look::Headers => {
+        Ok(Some(entries)) if !sink.opens(blob.len()) => {
             sink.packed(form, blob.len(), entries);
             Some(entries)
         }

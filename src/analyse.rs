@@ -1,0 +1,300 @@
+//! Joins the stages: opened dumps in, a census and what is to be said of each dump out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::{Mutex, PoisonError};
+
+use crate::census::{Census, ListLimits};
+use crate::classify::Separators;
+use crate::error::{Error, Result};
+use crate::input::Input;
+use crate::measure::{Fact, FactSink, LoadConfig, Measure, Model, SLOTS, Snapshot, SnapshotSource};
+use crate::rdb::{Frame, HEADER_LEN, ModuleId, Str};
+use crate::scan::{self, Head, Piece, ScanEnd, ScanOptions};
+
+/// Most faults inside values that are kept of one dump, the first ones.
+const MOST_FAULTS: usize = 10;
+
+/// What changes the result of an analysis, and how it is run.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Judge expiries against this moment (Unix milliseconds) instead of the dump's own.
+    pub as_of_ms: Option<i64>,
+    /// Lengths of lists and limits of big keys.
+    pub lists: ListLimits,
+    /// What separates the segments of a key.
+    pub separators: Separators,
+    /// How dumps are cut and checked.
+    pub scan: ScanOptions,
+}
+
+/// A dump whose head was read.
+#[derive(Debug)]
+pub struct Dump {
+    /// The opened file.
+    pub input: Input,
+    /// Its head.
+    pub head: Head,
+    /// By what its keys are measured.
+    pub model: Model,
+}
+
+impl Dump {
+    /// Reads the head of an opened file.
+    ///
+    /// # Errors
+    /// A file that is no dump.
+    pub fn new(input: Input, options: &Options) -> Result<Self> {
+        let head = Head::read(input.bytes())?;
+        let snapshot = |at_ms, source| Snapshot { at_ms, source };
+        let snapshot = options
+            .as_of_ms
+            .map(|at| snapshot(at, SnapshotSource::AsOf))
+            .or_else(|| head.ctime_ms().map(|at| snapshot(at, SnapshotSource::Ctime)))
+            .or_else(|| input.modified_ms().map(|at| snapshot(at, SnapshotSource::Mtime)));
+        let model = Model { server: head.server(), config: LoadConfig::DEFAULT, snapshot };
+        Ok(Self { input, head, model })
+    }
+
+    /// File name without folders.
+    pub fn name(&self) -> String {
+        let path = self.input.path();
+        path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+    }
+
+    /// What dumps are sorted by, so that their order and names on the command line change nothing.
+    fn content_order(&self) -> (Option<i64>, usize, &[u8]) {
+        let bytes = self.input.bytes();
+        let tail = bytes.last_chunk::<8>().map_or(bytes, |tail| &tail[..]);
+        // Without a checksum at its end only the content tells dumps of one moment and size apart.
+        let tell = if tail.iter().all(|&b| b == 0) { bytes } else { tail };
+        (self.head.ctime_ms(), bytes.len(), tell)
+    }
+}
+
+/// Puts dumps in the order of their content.
+pub fn sort(dumps: &mut [Dump]) {
+    dumps.sort_by(|a, b| a.content_order().cmp(&b.content_order()));
+}
+
+/// Sums over pieces of one dump, and the faults found in them.
+#[derive(Debug, Clone, Default)]
+pub struct Passed {
+    /// Keys.
+    pub keys: u64,
+    /// Bytes of their records.
+    pub serialized_bytes: u64,
+    /// Bytes of everything else, the header included.
+    pub framing_bytes: u64,
+    /// Function libraries.
+    pub functions: u64,
+    /// Data of modules that belongs to no key, by module type.
+    pub module_aux: BTreeMap<ModuleId, u64>,
+    /// Slots that slot records name.
+    pub slots: BTreeSet<u16>,
+    /// Values damaged inside: how many, and the first of them.
+    pub value_faults: Faults,
+    /// Values sized from a header that cannot be true.
+    pub doubtful_sizes: Faults,
+}
+
+/// Counted faults, the first few of them kept.
+#[derive(Debug, Clone, Default)]
+pub struct Faults {
+    /// How many.
+    pub count: u64,
+    /// The first, in file order.
+    pub first: Vec<Error>,
+}
+
+impl Faults {
+    fn push(&mut self, fault: Error) {
+        self.count += 1;
+        if self.first.len() < MOST_FAULTS {
+            self.first.push(fault);
+        }
+    }
+
+    fn append(&mut self, later: Self) {
+        self.count += later.count;
+        self.first.extend(later.first);
+        self.first.truncate(MOST_FAULTS);
+    }
+}
+
+impl Passed {
+    /// Adds what a later piece of the same dump gave.
+    fn append(&mut self, later: Self) {
+        self.keys += later.keys;
+        self.serialized_bytes += later.serialized_bytes;
+        self.framing_bytes += later.framing_bytes;
+        self.functions += later.functions;
+        for (id, n) in later.module_aux {
+            *self.module_aux.entry(id).or_default() += n;
+        }
+        self.slots.extend(later.slots);
+        self.value_faults.append(later.value_faults);
+        self.doubtful_sizes.append(later.doubtful_sizes);
+    }
+
+    fn frame(&mut self, frame: Frame<'_>, bytes: u64) {
+        self.framing_bytes += bytes;
+        match frame {
+            Frame::Function { .. } => self.functions += 1,
+            Frame::ModuleAux(id) => *self.module_aux.entry(id).or_default() += 1,
+            Frame::SlotInfo { slot, .. } => self.slots.extend(u16::try_from(slot).ok().filter(|slot| *slot < SLOTS)),
+            // Valkey writes slot records as AUX fields: slot, keys, keys with an expiry, keys with field expiries.
+            Frame::Aux { name: Str::Raw(b"slot-info"), value: Str::Raw(value) } => {
+                let slot = value.split(|&b| b == b',').next().and_then(|slot| std::str::from_utf8(slot).ok()?.parse::<u16>().ok());
+                self.slots.extend(slot.filter(|slot| *slot < SLOTS));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What an analysis says of one dump.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Sums and faults.
+    pub passed: Passed,
+    /// How the scan ended.
+    pub end: ScanEnd,
+    /// Bytes of the file behind the end of the dump.
+    pub trailing_bytes: u64,
+}
+
+impl Outcome {
+    /// True where the figures may not be all there is, or not all true.
+    pub fn is_partial(&self) -> bool {
+        self.end.fault.is_some() || self.passed.value_faults.count > 0
+    }
+}
+
+/// What a piece adds to the progress of a walk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Advance {
+    /// Bytes passed.
+    pub bytes: u64,
+    /// Keys passed.
+    pub keys: u64,
+}
+
+/// Where the facts of one piece go.
+pub trait PieceSink: Send {
+    /// Every packed value is opened.
+    const DEEP: bool = false;
+
+    /// Whether a packed value of `len` plain bytes is opened.
+    fn opens(&self, _len: u64) -> bool {
+        false
+    }
+
+    /// A key.
+    fn fact(&mut self, fact: &Fact<'_>);
+}
+
+/// Walks one dump on all threads of the rayon pool: facts go to workers, which are made with `new_worker` and kept in `workers` for the next
+/// dump; `finish` takes what a worker has to say of each piece, and `collect` gets that in file order.
+pub fn walk_dump<W: PieceSink, R: Send>(
+    dump: &Dump,
+    options: &Options,
+    workers: &Mutex<Vec<W>>,
+    new_worker: impl Fn() -> W + Sync,
+    finish: impl Fn(&mut W) -> R + Sync,
+    mut collect: impl FnMut(R, Advance) -> ControlFlow<()> + Send,
+) -> Outcome {
+    let bytes = dump.input.bytes();
+    let mut passed = Passed { framing_bytes: HEADER_LEN as u64, ..Passed::default() };
+    let work = |worker: &mut W, piece: &Piece<'_>| {
+        let mut sink = Measure::new(&dump.model, PieceFacts { worker, passed: Passed::default() });
+        // A scan hands out pieces that it has walked; a fault that only a second look finds is kept with those inside values.
+        if let Err(fault) = piece.walk(&mut sink) {
+            sink.facts.passed.value_faults.push(fault);
+        }
+        let PieceFacts { worker, passed } = sink.facts;
+        (finish(worker), passed)
+    };
+    let end = scan::scan(bytes, &dump.head, options.scan, workers, new_worker, work, |(result, piece), bytes| {
+        let advance = Advance { bytes, keys: piece.keys };
+        passed.append(piece);
+        collect(result, advance)
+    });
+    let whole = end.fault.as_ref().is_none_or(|_| end.checksum == scan::ChecksumState::Mismatch);
+    let trailing_bytes = if whole { (bytes.len() as u64).saturating_sub(end.bytes) } else { 0 };
+    Outcome { passed, end, trailing_bytes }
+}
+
+/// Adds all keys of `dumps`, which must be sorted, to one census; `progress` is told of each piece that was passed.
+pub fn census(dumps: &[Dump], options: &Options, progress: impl Fn(Advance) + Sync) -> (Census, Vec<Outcome>) {
+    let workers = Mutex::new(Vec::new());
+    let mut outcomes = Vec::new();
+    let new_census = |input| {
+        let mut census = Census::new(options.lists, options.separators.clone());
+        census.set_input(input);
+        census
+    };
+    for (input, dump) in (1..).zip(dumps) {
+        for CensusWorker(census) in workers.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
+            census.set_input(input);
+        }
+        let new_worker = || CensusWorker(new_census(input));
+        let outcome = walk_dump(dump, options, &workers, new_worker, |_| (), |(), advance| {
+            progress(advance);
+            ControlFlow::Continue(())
+        });
+        outcomes.push(outcome);
+    }
+    let mut workers = workers.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter();
+    let mut census = workers.next().map_or_else(|| new_census(0), |worker| worker.0);
+    for worker in workers {
+        census.merge(worker.0);
+    }
+    census.settle();
+    (census, outcomes)
+}
+
+struct CensusWorker(Census);
+
+impl PieceSink for CensusWorker {
+    fn opens(&self, len: u64) -> bool {
+        len > self.0.limits().big.string_bytes
+    }
+
+    #[inline]
+    fn fact(&mut self, fact: &Fact<'_>) {
+        self.0.add(fact);
+    }
+}
+
+struct PieceFacts<'w, W> {
+    worker: &'w mut W,
+    passed: Passed,
+}
+
+impl<W: PieceSink> FactSink for PieceFacts<'_, W> {
+    const DEEP: bool = W::DEEP;
+
+    fn opens(&self, len: u64) -> bool {
+        self.worker.opens(len)
+    }
+
+    #[inline]
+    fn fact(&mut self, fact: &Fact<'_>) {
+        self.passed.keys += 1;
+        self.passed.serialized_bytes += fact.serialized_bytes;
+        self.worker.fact(fact);
+    }
+
+    fn frame(&mut self, frame: Frame<'_>, bytes: u64) {
+        self.passed.frame(frame, bytes);
+    }
+
+    fn value_fault(&mut self, fault: Error) {
+        self.passed.value_faults.push(fault);
+    }
+
+    fn doubtful_size(&mut self, fault: Error) {
+        self.passed.doubtful_sizes.push(fault);
+    }
+}

@@ -1,0 +1,167 @@
+//! What is kept of one class.
+
+use super::{Counts, Histogram, Merge};
+use crate::measure::{Fact, Lifetime};
+use crate::rdb::KeyType;
+
+/// A range of remaining lifetimes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TtlBucket {
+    /// As tables name it.
+    pub name: &'static str,
+    /// Longest remaining time that belongs to it, in seconds; the range begins above that of the bucket before.
+    pub upper_seconds: Option<u64>,
+}
+
+const fn bucket(name: &'static str, upper_seconds: u64) -> TtlBucket {
+    TtlBucket { name, upper_seconds: Some(upper_seconds) }
+}
+
+const MINUTE: u64 = 60;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+
+/// The TTL buckets in order: expired, then by remaining time, the upper edge included, then none.
+pub const TTL_BUCKETS: [TtlBucket; 14] = [
+    TtlBucket { name: "expired", upper_seconds: None },
+    bucket("1m", MINUTE),
+    bucket("5m", 5 * MINUTE),
+    bucket("15m", 15 * MINUTE),
+    bucket("1h", HOUR),
+    bucket("6h", 6 * HOUR),
+    bucket("1d", DAY),
+    bucket("3d", 3 * DAY),
+    bucket("7d", 7 * DAY),
+    bucket("30d", 30 * DAY),
+    bucket("90d", 90 * DAY),
+    bucket("1y", 365 * DAY),
+    TtlBucket { name: "over 1y", upper_seconds: None },
+    TtlBucket { name: "none", upper_seconds: None },
+];
+
+const EXPIRED: usize = 0;
+const OVER: usize = 12;
+const NONE: usize = 13;
+
+/// Index in [`TTL_BUCKETS`] of a lifetime; `None` for an expiry that nothing can be held against.
+fn ttl_bucket(lifetime: Lifetime) -> Option<usize> {
+    match lifetime {
+        Lifetime::Permanent => Some(NONE),
+        Lifetime::Expired { .. } => Some(EXPIRED),
+        Lifetime::Volatile { left_ms } => {
+            let left = left_ms?;
+            let fits = |b: &TtlBucket| b.upper_seconds.is_some_and(|upper| left <= upper * 1000);
+            Some(TTL_BUCKETS.iter().position(fits).unwrap_or(OVER))
+        }
+    }
+}
+
+/// Sums, distributions and examples of one class.
+#[derive(Debug, Clone, Default)]
+pub struct ClassStats {
+    /// Sums.
+    pub counts: Counts,
+    /// Keys by type.
+    pub types: Vec<(KeyType, u64)>,
+    /// Memory of its keys.
+    pub memory: Histogram,
+    /// Seconds left of its volatile keys.
+    pub ttl_seconds: Histogram,
+    /// Keys and memory by remaining lifetime, as [`TTL_BUCKETS`].
+    pub ttl: [(u64, u64); TTL_BUCKETS.len()],
+    /// The smallest key bytes.
+    pub example_key: Option<Box<[u8]>>,
+    /// The key that takes most memory, the smallest key bytes among equals.
+    pub largest_key: Option<Box<[u8]>>,
+}
+
+impl ClassStats {
+    /// Adds one key.
+    #[inline]
+    pub fn add(&mut self, fact: &Fact<'_>) {
+        let memory = fact.memory_bytes.unwrap_or(0);
+        let largest_before = self.counts.max_memory_bytes;
+        self.counts.add(fact);
+        match self.types.iter_mut().find(|(t, _)| *t == fact.key_type) {
+            Some((_, n)) => *n += 1,
+            None => self.types.push((fact.key_type, 1)),
+        }
+        if let Some(memory) = fact.memory_bytes {
+            self.memory.record(memory);
+        }
+        if let Lifetime::Volatile { left_ms: Some(left) } = fact.lifetime {
+            self.ttl_seconds.record(left / 1000);
+        }
+        if let Some(at) = ttl_bucket(fact.lifetime) {
+            let (keys, bytes) = &mut self.ttl[at];
+            *keys += 1;
+            *bytes = bytes.saturating_add(memory);
+        }
+        keep_smaller(&mut self.example_key, fact.key);
+        if memory > largest_before {
+            self.largest_key = Some(fact.key.into());
+        } else if memory == largest_before {
+            keep_smaller(&mut self.largest_key, fact.key);
+        }
+    }
+}
+
+impl Merge for ClassStats {
+    fn merge(&mut self, other: Self) {
+        use std::cmp::Ordering::{Equal, Greater, Less};
+        if other.counts.keys == 0 {
+            return;
+        }
+        match other.counts.max_memory_bytes.cmp(&self.counts.max_memory_bytes) {
+            Greater => self.largest_key = other.largest_key,
+            Equal => {
+                if let Some(key) = other.largest_key {
+                    keep_smaller(&mut self.largest_key, &key);
+                }
+            }
+            Less => {}
+        }
+        self.counts.merge(&other.counts);
+        for (key_type, n) in other.types {
+            match self.types.iter_mut().find(|(t, _)| *t == key_type) {
+                Some((_, sum)) => *sum += n,
+                None => self.types.push((key_type, n)),
+            }
+        }
+        self.memory.merge(&other.memory);
+        self.ttl_seconds.merge(&other.ttl_seconds);
+        for ((keys, bytes), (more_keys, more_bytes)) in self.ttl.iter_mut().zip(other.ttl) {
+            *keys += more_keys;
+            *bytes = bytes.saturating_add(more_bytes);
+        }
+        if let Some(key) = other.example_key {
+            keep_smaller(&mut self.example_key, &key);
+        }
+    }
+}
+
+#[inline]
+fn keep_smaller(kept: &mut Option<Box<[u8]>>, key: &[u8]) {
+    if kept.as_deref().is_none_or(|kept| key < kept) {
+        *kept = Some(key.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn upper_edges_belong_to_their_bucket() {
+        let name = |left_ms| ttl_bucket(Lifetime::Volatile { left_ms: Some(left_ms) }).map(|at| TTL_BUCKETS[at].name);
+        assert_eq!(name(1), Some("1m"));
+        assert_eq!(name(60_000), Some("1m"));
+        assert_eq!(name(60_001), Some("5m"));
+        assert_eq!(name(3_600_000), Some("1h"));
+        assert_eq!(name(3_600_001), Some("6h"));
+        assert_eq!(name(365 * 86_400_000), Some("1y"));
+        assert_eq!(name(365 * 86_400_000 + 1), Some("over 1y"));
+        assert_eq!(ttl_bucket(Lifetime::Permanent).map(|at| TTL_BUCKETS[at].name), Some("none"));
+        assert_eq!(ttl_bucket(Lifetime::Expired { since_ms: 0 }).map(|at| TTL_BUCKETS[at].name), Some("expired"));
+    }
+}

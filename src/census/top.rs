@@ -1,0 +1,124 @@
+//! The largest few of many: a list of bounded length that merges.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use crate::measure::{Encoding, Fact, Lifetime};
+use crate::rdb::KeyType;
+
+/// A key in a list, with what the lists show of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRow {
+    /// What the list is ranked by.
+    pub rank_by: u64,
+    /// Bytes of the key.
+    pub key: Box<[u8]>,
+    /// Database number.
+    pub db: u64,
+    /// Ordinal of the input.
+    pub input: u32,
+    /// Offset of the record.
+    pub offset: u64,
+    /// Type.
+    pub key_type: KeyType,
+    /// Encoding.
+    pub encoding: Encoding,
+    /// Elements, where it has any.
+    pub elements: Option<u64>,
+    /// Bytes of a string value.
+    pub string_bytes: Option<u64>,
+    /// Longest element that was looked at.
+    pub longest_seen_bytes: u64,
+    /// Bytes in memory.
+    pub memory_bytes: Option<u64>,
+    /// Bytes in the dump.
+    pub serialized_bytes: u64,
+    /// Permanent, volatile or expired.
+    pub lifetime: Lifetime,
+    /// Slot.
+    pub slot: u16,
+}
+
+impl KeyRow {
+    fn new(rank_by: u64, fact: &Fact<'_>, input: u32) -> Self {
+        Self {
+            rank_by,
+            key: fact.key.into(),
+            db: fact.db,
+            input,
+            offset: fact.offset,
+            key_type: fact.key_type,
+            encoding: fact.encoding,
+            elements: fact.elements,
+            string_bytes: fact.payload_bytes.filter(|_| fact.key_type == KeyType::String),
+            longest_seen_bytes: fact.longest_seen_bytes,
+            memory_bytes: fact.memory_bytes,
+            serialized_bytes: fact.serialized_bytes,
+            lifetime: fact.lifetime,
+            slot: fact.slot,
+        }
+    }
+
+    /// Larger first; among equals by key bytes, database, input and place.
+    fn order(&self) -> impl Ord + '_ {
+        (Reverse(self.rank_by), &self.key, self.db, self.input, self.offset)
+    }
+}
+
+impl Ord for KeyRow {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+impl PartialOrd for KeyRow {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The `most` largest rows offered so far.
+#[derive(Debug, Clone)]
+pub struct TopKeys {
+    most: usize,
+    /// The last in order is on top.
+    rows: BinaryHeap<KeyRow>,
+}
+
+impl TopKeys {
+    /// Keeps `most` rows.
+    pub fn new(most: usize) -> Self {
+        Self { most, rows: BinaryHeap::new() }
+    }
+
+    /// Takes the key where it ranks among the largest.
+    #[inline]
+    pub fn offer(&mut self, rank_by: u64, fact: &Fact<'_>, input: u32) {
+        if self.rows.len() >= self.most {
+            let Some(last) = self.rows.peek() else { return };
+            if (Reverse(rank_by), fact.key) > (Reverse(last.rank_by), &last.key) {
+                return;
+            }
+        }
+        self.push(KeyRow::new(rank_by, fact, input));
+    }
+
+    /// Adds the rows of `other`.
+    pub fn merge(&mut self, other: Self) {
+        for row in other.rows {
+            self.push(row);
+        }
+    }
+
+    /// The rows, largest first.
+    pub fn into_sorted(self) -> Vec<KeyRow> {
+        self.rows.into_sorted_vec()
+    }
+
+    fn push(&mut self, row: KeyRow) {
+        self.rows.push(row);
+        if self.rows.len() > self.most {
+            self.rows.pop();
+        }
+    }
+}

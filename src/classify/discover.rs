@@ -1,0 +1,346 @@
+//! Classes by shape, found while keys pass: a tree of typed segments whose crowded places collapse to `<*>`.
+//!
+//! Which places are crowded is a function of the set of keys alone: a place that is crowded in a part of the input is crowded in
+//! all of it, so that collapsing early, in any order, in any part, ends in the same tree.
+
+use hashbrown::HashMap;
+
+use super::shape::Shape;
+
+/// Distinct literal values of a first segment above which they collapse.
+const MOST_FIRST: usize = 1024;
+
+/// Distinct literal values of a later segment, under the same parent, above which they collapse.
+const MOST_LATER: usize = 64;
+
+const ANY: &[u8] = b"<*>";
+
+/// Statistics of a class: they add up when classes turn out to be one.
+pub trait Merge: Default {
+    /// Adds `other`.
+    fn merge(&mut self, other: Self);
+}
+
+/// A class in a [`Discovery`]; stays valid when classes collapse into one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClassId(u32);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct NodeId(u32);
+
+const ROOT: NodeId = NodeId(0);
+
+#[derive(Debug, Default)]
+struct Node {
+    children: HashMap<Box<[u8]>, Child>,
+    /// Children that hold literal letters.
+    literals: usize,
+    collapsed: bool,
+    class: Option<ClassId>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Child {
+    node: NodeId,
+    literal: bool,
+}
+
+/// The classes seen so far, each with its statistics.
+#[derive(Debug)]
+pub struct Discovery<T> {
+    nodes: Vec<Node>,
+    /// Statistics by class, and the class that each became part of: itself, while it stands.
+    classes: Vec<(T, ClassId)>,
+    /// Whole shapes, as typed, to their class: the common case in one lookup.
+    known: HashMap<Box<[u8]>, ClassId>,
+}
+
+impl<T> Default for Discovery<T> {
+    fn default() -> Self {
+        Self { nodes: vec![Node::default()], classes: Vec::new(), known: HashMap::new() }
+    }
+}
+
+impl<T: Merge> Discovery<T> {
+    /// Statistics of the class of `shape`, which is made where it is new.
+    #[inline]
+    pub fn class(&mut self, shape: &Shape) -> &mut T {
+        let found = match self.known.get(shape.text()) {
+            Some(&id) => id,
+            None => self.place(shape),
+        };
+        self.stats(found)
+    }
+
+    /// Adds the classes of `other`.
+    pub fn merge(&mut self, other: Self) {
+        let Self { mut nodes, mut classes, .. } = other;
+        let mut open = vec![(ROOT, Vec::<(Box<[u8]>, bool)>::new())];
+        while let Some((from, path)) = open.pop() {
+            let node = std::mem::take(&mut nodes[from.0 as usize]);
+            let place = self.descend(path.iter().map(|(text, literal)| (&**text, *literal))).0;
+            if node.collapsed {
+                self.collapse(place, path.len());
+            }
+            if let Some(id) = node.class {
+                let stats = std::mem::take(&mut classes[id.0 as usize].0);
+                let id = self.class_at(place);
+                self.stats(id).merge(stats);
+            }
+            for (text, child) in node.children {
+                let mut path = path.clone();
+                path.push((text, child.literal));
+                open.push((child.node, path));
+            }
+        }
+    }
+
+    /// The text of the class that `shape` belongs to, as its parts stand collapsed by now.
+    pub fn name(&self, shape: &Shape) -> String {
+        let mut text = Vec::new();
+        let mut node = Some(ROOT);
+        for (depth, (part, literal)) in shape.parts().enumerate() {
+            let place = node.and_then(|id| self.nodes.get(id.0 as usize));
+            let collapsed = literal && place.is_some_and(|place| place.collapsed);
+            let part = if collapsed { any(part, depth) } else { part.to_vec() };
+            node = place.and_then(|place| place.children.get(&*part)).map(|child| child.node);
+            text.extend_from_slice(&part);
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    /// Every class with its shape's text, in no order.
+    pub fn into_classes(mut self) -> Vec<(String, T)> {
+        let mut out = Vec::new();
+        let mut open = vec![(ROOT, Vec::new())];
+        while let Some((id, text)) = open.pop() {
+            let node = std::mem::take(&mut self.nodes[id.0 as usize]);
+            if let Some(class) = node.class {
+                let stats = std::mem::take(self.stats(class));
+                out.push((String::from_utf8_lossy(&text).into_owned(), stats));
+            }
+            for (part, child) in node.children {
+                open.push((child.node, [&text[..], &part].concat()));
+            }
+        }
+        out
+    }
+
+    /// The class of a shape that was not seen as it stands.
+    #[inline(never)]
+    fn place(&mut self, shape: &Shape) -> ClassId {
+        let (node, as_typed) = self.descend(shape.parts());
+        let id = self.class_at(node);
+        // A shape below a crowded place is not kept: there may be as many as keys.
+        if as_typed {
+            self.known.insert(shape.text().into(), id);
+        }
+        id
+    }
+
+    /// The node at the end of a path, made where it is new, and whether no part of the path was collapsed.
+    fn descend<'p>(&mut self, path: impl Iterator<Item = (&'p [u8], bool)>) -> (NodeId, bool) {
+        let mut node = ROOT;
+        let mut as_typed = true;
+        for (depth, (text, literal)) in path.enumerate() {
+            if literal && !self.nodes[node.0 as usize].collapsed && !self.nodes[node.0 as usize].children.contains_key(text) {
+                let fresh = self.new_node();
+                self.attach(node, text.into(), Child { node: fresh, literal }, depth);
+            }
+            let collapsed = literal && self.nodes[node.0 as usize].collapsed;
+            as_typed &= !collapsed;
+            node = if collapsed { self.typed_child(node, &any(text, depth)) } else { self.typed_child(node, text) };
+        }
+        (node, as_typed)
+    }
+
+    /// The child of `node` under `text`, made where it is new as one that is not counted.
+    fn typed_child(&mut self, node: NodeId, text: &[u8]) -> NodeId {
+        if let Some(child) = self.nodes[node.0 as usize].children.get(text) {
+            return child.node;
+        }
+        let fresh = self.new_node();
+        self.nodes[node.0 as usize].children.insert(text.into(), Child { node: fresh, literal: false });
+        fresh
+    }
+
+    /// Hangs a new child below `node`, and collapses the place where that makes it crowded.
+    fn attach(&mut self, node: NodeId, text: Box<[u8]>, child: Child, depth: usize) {
+        let parent = &mut self.nodes[node.0 as usize];
+        parent.children.insert(text, child);
+        parent.literals += usize::from(child.literal);
+        if parent.literals > if depth == 0 { MOST_FIRST } else { MOST_LATER } {
+            self.collapse(node, depth);
+        }
+    }
+
+    /// Makes one child of all literal children of `node`, which stands at `depth`.
+    fn collapse(&mut self, node: NodeId, depth: usize) {
+        let parent = &mut self.nodes[node.0 as usize];
+        if std::mem::replace(&mut parent.collapsed, true) {
+            return;
+        }
+        parent.literals = 0;
+        let literals: Vec<_> = parent.children.extract_if(|_, child| child.literal).collect();
+        for (text, child) in literals {
+            let into = self.typed_child(node, &any(&text, depth));
+            self.absorb(into, child.node, depth + 1);
+        }
+    }
+
+    /// Moves all that is below and at `from` to `into`, which stands at `depth`.
+    fn absorb(&mut self, into: NodeId, from: NodeId, depth: usize) {
+        let node = std::mem::take(&mut self.nodes[from.0 as usize]);
+        if let Some(class) = node.class {
+            let class = self.resolve(class);
+            match self.nodes[into.0 as usize].class {
+                None => self.nodes[into.0 as usize].class = Some(class),
+                Some(present) => {
+                    let present = self.resolve(present);
+                    let moved = std::mem::replace(&mut self.classes[class.0 as usize], (T::default(), present)).0;
+                    self.stats(present).merge(moved);
+                }
+            }
+        }
+        if node.collapsed {
+            self.collapse(into, depth);
+        }
+        for (text, child) in node.children {
+            let target = &self.nodes[into.0 as usize];
+            let text = if child.literal && target.collapsed { any(&text, depth).into() } else { text };
+            match target.children.get(&text) {
+                Some(present) => {
+                    let present = present.node;
+                    self.absorb(present, child.node, depth + 1);
+                }
+                None if child.literal && target.collapsed => {
+                    let present = self.typed_child(into, &text);
+                    self.absorb(present, child.node, depth + 1);
+                }
+                None => self.attach(into, text, child, depth),
+            }
+        }
+    }
+
+    fn new_node(&mut self) -> NodeId {
+        let id = NodeId(self.nodes.len() as u32);
+        self.nodes.push(Node::default());
+        id
+    }
+
+    fn class_at(&mut self, node: NodeId) -> ClassId {
+        if let Some(id) = self.nodes[node.0 as usize].class {
+            return id;
+        }
+        let id = ClassId(self.classes.len() as u32);
+        self.classes.push((T::default(), id));
+        self.nodes[node.0 as usize].class = Some(id);
+        id
+    }
+
+    fn resolve(&self, mut id: ClassId) -> ClassId {
+        loop {
+            let now = self.classes[id.0 as usize].1;
+            if now == id {
+                return id;
+            }
+            id = now;
+        }
+    }
+
+    #[inline]
+    fn stats(&mut self, id: ClassId) -> &mut T {
+        let id = self.resolve(id);
+        &mut self.classes[id.0 as usize].0
+    }
+}
+
+/// The text of a collapsed part: the separator in front of `text`, which every part but the first has, and `<*>`.
+fn any(text: &[u8], depth: usize) -> Vec<u8> {
+    let separator = if depth == 0 { &[] } else { text.get(..1).unwrap_or_default() };
+    [separator, ANY].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classify::Separators;
+    use proptest::prelude::*;
+
+    #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+    struct Count(u64);
+
+    impl Merge for Count {
+        fn merge(&mut self, other: Self) {
+            self.0 += other.0;
+        }
+    }
+
+    fn discover(keys: &[String]) -> Discovery<Count> {
+        let mut discovery = Discovery::<Count>::default();
+        let mut shape = Shape::default();
+        for key in keys {
+            shape.take(key.as_bytes(), &Separators::default());
+            discovery.class(&shape).0 += 1;
+        }
+        discovery
+    }
+
+    fn sorted(discovery: Discovery<Count>) -> Vec<(String, u64)> {
+        let mut classes: Vec<_> = discovery.into_classes().into_iter().map(|(text, count)| (text, count.0)).collect();
+        classes.sort();
+        classes
+    }
+
+    fn word(n: usize) -> String {
+        n.to_string().bytes().map(|digit| char::from(digit - b'0' + b'g')).collect()
+    }
+
+    #[test]
+    fn literal_values_collapse_above_the_limit() {
+        let at: Vec<String> = (0..64).map(|n| format!("user:{}:x", word(n))).collect();
+        assert_eq!(sorted(discover(&at)).len(), 64);
+        let above: Vec<String> = (0..65).map(|n| format!("user:{}:x", word(n))).collect();
+        assert_eq!(sorted(discover(&above)), [("user:<*>:x".to_string(), 65)]);
+        let first: Vec<String> = (0..1025).map(word).collect();
+        assert_eq!(sorted(discover(&first)), [("<*>".to_string(), 1025)]);
+        assert_eq!(sorted(discover(&first[..1024])).len(), 1024);
+    }
+
+    #[test]
+    fn placeholders_are_not_counted() {
+        let keys: Vec<String> = (0..500).map(|n| format!("user:{n}:{}", ["a", "b"][n % 2])).collect();
+        assert_eq!(sorted(discover(&keys)), [("user:<digits>:a".to_string(), 250), ("user:<digits>:b".to_string(), 250)]);
+    }
+
+    #[test]
+    fn what_is_below_a_collapse_counts_together() {
+        // 65 users with two names each below them: the users collapse, 130 names are then under one parent and collapse too.
+        let keys: Vec<String> = (0..65).flat_map(|n| [0, 1].map(|m| format!("user:{}:{}", word(n), word(2 * n + m)))).collect();
+        assert_eq!(sorted(discover(&keys)), [("user:<*>:<*>".to_string(), 130)]);
+    }
+
+    proptest! {
+        /// However the keys are ordered and divided, the classes are the same.
+        #[test]
+        fn order_and_division_change_nothing(
+            numbers in proptest::collection::vec((0usize..3, 0usize..90, 0usize..90), 1..600),
+            cuts in proptest::collection::vec(0usize..600, 0..4),
+            rotate in 0usize..600,
+        ) {
+            let keys: Vec<String> =
+                numbers.iter().map(|(a, b, c)| format!("{}:{}:{}", word(*a), word(*b), if c % 7 == 0 { c.to_string() } else { word(*c) })).collect();
+            let whole = sorted(discover(&keys));
+            let mut moved = keys.clone();
+            moved.rotate_left(rotate % keys.len());
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut % (moved.len() + 1)).chain([0, moved.len()]).collect();
+            cuts.sort();
+            let mut parts: Vec<_> = cuts.windows(2).map(|cut| discover(&moved[cut[0]..cut[1]])).collect();
+            let mut merged = parts.pop().unwrap_or_default();
+            for part in parts {
+                merged.merge(part);
+            }
+            prop_assert_eq!(sorted(merged), whole);
+        }
+    }
+}

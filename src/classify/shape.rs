@@ -1,0 +1,130 @@
+//! The shape of a key: its segments, each typed, with the separators between them.
+
+use super::segment;
+
+/// Most segments that are typed; what follows is one `<**>`.
+const MOST_SEGMENTS: usize = 16;
+
+/// Bytes that separate the segments of a key.
+#[derive(Debug, Clone)]
+pub struct Separators([bool; 256]);
+
+impl Separators {
+    /// Each of `bytes` separates.
+    pub fn new(bytes: &[u8]) -> Self {
+        let mut is = [false; 256];
+        for &byte in bytes {
+            is[usize::from(byte)] = true;
+        }
+        Self(is)
+    }
+
+    #[inline]
+    fn has(&self, byte: u8) -> bool {
+        self.0[usize::from(byte)]
+    }
+}
+
+impl Default for Separators {
+    /// The colon alone.
+    fn default() -> Self {
+        Self::new(b":")
+    }
+}
+
+/// One typed segment in the text of a [`Shape`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Where its text ends; it begins where the one before ends. The separator in front belongs to it.
+    pub end: usize,
+    /// It holds literal letters.
+    pub literal: bool,
+}
+
+/// Buffer for the shape of one key, used over and over.
+#[derive(Debug, Default)]
+pub struct Shape {
+    text: Vec<u8>,
+    parts: Vec<Part>,
+}
+
+impl Shape {
+    /// Takes the shape of `key`. A run of separators counts as one.
+    pub fn take(&mut self, key: &[u8], separators: &Separators) {
+        self.text.clear();
+        self.parts.clear();
+        let mut rest = key;
+        loop {
+            if self.parts.len() == MOST_SEGMENTS {
+                self.text.extend_from_slice(b"<**>");
+                self.end_part(false);
+                return;
+            }
+            let len = rest.iter().position(|&b| separators.has(b)).unwrap_or(rest.len());
+            let (segment, after) = rest.split_at(len);
+            let literal = segment::shape(segment, &mut self.text);
+            self.end_part(literal);
+            let Some(&separator) = after.first() else { return };
+            // The separator is the start of the next part.
+            self.text.push(separator);
+            let run = after.iter().position(|&b| !separators.has(b)).unwrap_or(after.len());
+            rest = &after[run..];
+        }
+    }
+
+    /// The shape as text.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// The typed segments with their text, separators included.
+    pub fn parts(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        let mut start = 0;
+        self.parts.iter().map(move |part| {
+            let text = &self.text[start..part.end];
+            start = part.end;
+            (text, part.literal)
+        })
+    }
+
+    fn end_part(&mut self, literal: bool) {
+        self.parts.push(Part { end: self.text.len(), literal });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(key: &str, separators: &[u8]) -> String {
+        let mut shape = Shape::default();
+        shape.take(key.as_bytes(), &Separators::new(separators));
+        String::from_utf8_lossy(shape.text()).into_owned()
+    }
+
+    #[test]
+    fn tags_keep_their_braces() {
+        assert_eq!(of("cart:{shop-7:1001}:items", b":"), "cart:{shop-<digits>:<digits>}:items");
+        assert_eq!(of("order:{shop-7}:0", b":"), "order:{shop-<digits>}:<digits>");
+    }
+
+    #[test]
+    fn a_run_of_separators_is_one() {
+        for key in ["f::1", "f:::2", "f:3"] {
+            assert_eq!(of(key, b":"), "f:<digits>");
+        }
+        assert_eq!(of(":a:", b":"), ":a:");
+        assert_eq!(of("", b":"), "");
+    }
+
+    #[test]
+    fn other_separators() {
+        assert_eq!(of("XYZ/abc:1", b":/"), "XYZ/abc:<digits>");
+        assert_eq!(of("a-b-1", b":"), "a-b-<digits>");
+    }
+
+    #[test]
+    fn a_key_of_separators_has_a_bounded_shape() {
+        assert_eq!(of(&"a:".repeat(1000), b":"), "a:".repeat(16) + "<**>");
+    }
+}

@@ -1,0 +1,120 @@
+//! `rdbscope info`.
+
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+
+use rdbscope::analyse::{self, Dump, Options, PieceSink};
+use rdbscope::input::Input;
+use rdbscope::key_text;
+use rdbscope::measure::Fact;
+use rdbscope::time;
+
+use super::{Exit, complain, explain, print};
+use crate::cli::{Global, InfoArgs};
+use crate::progress::Progress;
+use crate::terminal::{bytes_text, count_text};
+
+pub fn run(global: &Global, args: &InfoArgs) -> Exit {
+    let options = Options::default();
+    let opened = match Input::open(&args.dump) {
+        Ok(input) => Dump::new(input, &options).map_err(|fault| fault.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    let dump = match opened {
+        Ok(dump) => dump,
+        Err(why) => {
+            complain(&format!("{}: {why}", args.dump.display()));
+            return Exit::Input;
+        }
+    };
+    let mut text = head(&dump);
+    let exit = if args.full { full(global, &dump, &options, &mut text) } else { tail(&dump, &mut text) };
+    exit.max(print(text.as_bytes()))
+}
+
+/// One line of the answer.
+macro_rules! line {
+    ($text:expr, $name:literal, $($value:tt)*) => {{
+        // Writing to a String does not fail.
+        let _ = write!($text, "{:<17}", $name);
+        let _ = writeln!($text, $($value)*);
+    }};
+}
+
+fn head(dump: &Dump) -> String {
+    let mut text = String::new();
+    let head = &dump.head;
+    line!(text, "file", "{}", dump.input.path().display());
+    line!(text, "size", "{}", bytes_text(dump.input.bytes().len() as u64));
+    line!(text, "format", "{}", String::from_utf8_lossy(&head.dialect.header()));
+    let version = head.server_version().map_or_else(|| "version not recorded".into(), |v| key_text::escape(v.as_bytes()).into_owned());
+    line!(text, "server", "{} {version}; measured as {}", head.product(), dump.model.server);
+    match dump.model.snapshot {
+        Some(snapshot) => {
+            let at = time::rfc3339(snapshot.at_ms).unwrap_or_else(|| snapshot.at_ms.to_string());
+            line!(text, "snapshot time", "{at} ({})", snapshot.source.name());
+        }
+        None => line!(text, "snapshot time", "unknown"),
+    }
+    if let Some(bytes) = head.aux_number("used-mem").and_then(|n| u64::try_from(n).ok()) {
+        line!(text, "used memory", "{} when the save began", bytes_text(bytes));
+    }
+    for (name, value) in &head.aux {
+        line!(text, "aux", "{} = {}", key_text::escape(name), key_text::escape(value));
+    }
+    line!(text, "functions", "{} libraries before the first key", head.functions);
+    for id in &head.module_aux {
+        line!(text, "module data", "{id}, version {}", id.version());
+    }
+    if let Some((keys, expires)) = head.first_database {
+        let keys = count_text(keys);
+        line!(text, "first database", "{keys} keys, {} with an expiry, as the server counted when the save began", count_text(expires));
+    }
+    text
+}
+
+/// Without a walk: the last nine bytes are the end mark and the checksum, where nothing follows them.
+fn tail(dump: &Dump, text: &mut String) -> Exit {
+    let bytes = dump.input.bytes();
+    if dump.head.dialect.has_checksum() {
+        match bytes.last_chunk::<9>() {
+            Some([0xff, checksum @ ..]) => match u64::from_le_bytes(*checksum) {
+                0 => line!(text, "end", "end mark in its place; no checksum (rdbchecksum no)"),
+                stored => line!(text, "end", "end mark in its place; checksum {stored:016x}, not verified"),
+            },
+            _ => line!(text, "end", "no end mark in the last 9 bytes: the file is truncated, or something follows the dump"),
+        }
+    } else {
+        match bytes.last() {
+            Some(0xff) => line!(text, "end", "end mark in its place; this version has no checksum"),
+            _ => line!(text, "end", "no end mark: the file is truncated, or something follows the dump"),
+        }
+    }
+    let rest = (bytes.len() as u64).saturating_sub(dump.head.end);
+    line!(text, "not read", "{} of keys and values; --full walks them", bytes_text(rest));
+    Exit::Done
+}
+
+fn full(global: &Global, dump: &Dump, options: &Options, text: &mut String) -> Exit {
+    let progress = Progress::new(dump.input.bytes().len() as u64, global.quiet);
+    let workers = Mutex::new(Vec::new());
+    let outcome = analyse::walk_dump(dump, options, &workers, || Nothing, |_| (), |(), advance| {
+        progress.advance(advance);
+        ControlFlow::Continue(())
+    });
+    drop(progress);
+    line!(text, "keys", "{}", count_text(outcome.passed.keys));
+    line!(text, "records", "{}", bytes_text(outcome.passed.serialized_bytes));
+    line!(text, "framing", "{}", bytes_text(outcome.passed.framing_bytes));
+    line!(text, "checksum", "{}", outcome.end.checksum.name());
+    line!(text, "after the end", "{}", bytes_text(outcome.trailing_bytes));
+    explain(global, dump, &outcome)
+}
+
+/// Facts are only counted, which every walk does.
+struct Nothing;
+
+impl PieceSink for Nothing {
+    fn fact(&mut self, _fact: &Fact<'_>) {}
+}

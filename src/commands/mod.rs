@@ -1,0 +1,153 @@
+//! The commands: each joins library stages and decides what is printed.
+
+mod info;
+mod keys;
+mod report;
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use rdbscope::analyse::{self, Dump, Options, Outcome};
+use rdbscope::input::Input;
+use rdbscope::scan::{ChecksumState, ScanOptions};
+
+use crate::cli::{Cli, Command, Global, InputArgs};
+
+/// How a run ended; the worst of what happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Exit {
+    /// Done.
+    Done = 0,
+    /// The command line is wrong.
+    Usage = 2,
+    /// An input cannot be opened or is damaged.
+    Input = 3,
+    /// An output could not be written.
+    Output = 4,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Runs the command on as many threads as were asked for.
+pub fn run(cli: &Cli) -> Exit {
+    let threads = cli.global.threads.map_or(0, usize::from);
+    let pool = match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
+        Ok(pool) => pool,
+        Err(error) => {
+            complain(&format!("cannot start {threads} threads: {error}"));
+            return Exit::Usage;
+        }
+    };
+    pool.install(|| match &cli.command {
+        Command::Report(args) => report::run(&cli.global, args),
+        Command::Info(args) => info::run(&cli.global, args),
+        Command::Keys(args) => keys::run(&cli.global, args),
+    })
+}
+
+/// Prints an error.
+fn complain(message: &str) {
+    eprintln!("rdbscope: {message}");
+}
+
+/// Prints a warning, unless told to be quiet.
+fn warn(global: &Global, message: &str) {
+    if !global.quiet {
+        eprintln!("rdbscope: warning: {message}");
+    }
+}
+
+fn options(global: &Global, input: &InputArgs) -> Options {
+    let default = ScanOptions::default();
+    let scan =
+        ScanOptions { piece_bytes: global.piece_bytes.unwrap_or(default.piece_bytes), checksum: !input.no_checksum };
+    Options { as_of_ms: input.as_of, scan, ..Options::default() }
+}
+
+/// Opens the dumps in the order of their content; what is none is complained of and left out.
+fn open(args: &InputArgs, options: &Options) -> (Vec<Dump>, Exit) {
+    let mut exit = Exit::Done;
+    let mut dumps = Vec::new();
+    for path in &args.dumps {
+        let opened = match Input::open(path) {
+            Ok(input) => Dump::new(input, options).map_err(|fault| fault.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        match opened {
+            Ok(dump) => dumps.push(dump),
+            Err(why) => {
+                complain(&format!("{}: {why}", path.display()));
+                exit = Exit::Input;
+            }
+        }
+    }
+    analyse::sort(&mut dumps);
+    (dumps, exit)
+}
+
+/// Says what is to be said of a dump after its walk.
+fn explain(global: &Global, dump: &Dump, outcome: &Outcome) -> Exit {
+    let name = dump.name();
+    let mut exit = Exit::Done;
+    if let Some(fault) = &outcome.end.fault {
+        complain(&format!("{name}: {fault}"));
+        if outcome.end.checksum != ChecksumState::Mismatch {
+            let keys = outcome.passed.keys;
+            complain(&format!("{name}: partial: {keys} keys before byte {} were read", outcome.end.bytes));
+        }
+        exit = Exit::Input;
+    }
+    let damaged = &outcome.passed.value_faults;
+    if damaged.count > 0 {
+        for fault in &damaged.first {
+            complain(&format!("{name}: {fault}"));
+        }
+        complain(&format!("{name}: partial: {} values are damaged inside; their elements are not counted", damaged.count));
+        exit = Exit::Input;
+    }
+    for fault in &outcome.passed.doubtful_sizes.first {
+        warn(global, &format!("{name}: {fault}; its size is taken from its header"));
+    }
+    if dump.head.dialect.is_newer_than_known() {
+        let header = dump.head.dialect.header();
+        let header = String::from_utf8_lossy(&header);
+        warn(global, &format!("{name}: {header} is newer than this version knows; its content was understood all the same"));
+    }
+    match outcome.end.checksum {
+        ChecksumState::Disabled => warn(global, &format!("{name}: the server wrote no checksum (rdbchecksum no): bytes were not verified")),
+        ChecksumState::Absent => warn(global, &format!("{name}: this version of the format has no checksum: bytes were not verified")),
+        _ => {}
+    }
+    if outcome.trailing_bytes > 0 {
+        let n = outcome.trailing_bytes;
+        let is_aof = dump.input.bytes().get(outcome.end.bytes as usize) == Some(&b'*') || dump.head.aux("aof-preamble") == Some("1");
+        let what = if is_aof { "(AOF tail) not analysed" } else { "not analysed" };
+        warn(global, &format!("{name}: {n} bytes after the RDB end {what}"));
+    }
+    exit
+}
+
+/// Prints to standard output; a closed pipe ends quietly.
+fn print(text: &[u8]) -> Exit {
+    let mut out = io::stdout().lock();
+    match out.write_all(text).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            complain(&format!("standard output: {error}"));
+            Exit::Output
+        }
+        _ => Exit::Done,
+    }
+}
+
+/// True where standard output shows colours.
+fn colours(global: &Global) -> bool {
+    match global.color {
+        crate::cli::ColorChoice::Always => true,
+        crate::cli::ColorChoice::Never => false,
+        crate::cli::ColorChoice::Auto => io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+    }
+}

@@ -1,0 +1,67 @@
+//! Opens dumps: a path becomes a slice of bytes, mapped and never written to.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use memmap2::{Advice, Mmap};
+
+/// One opened file.
+#[derive(Debug)]
+pub struct Input {
+    path: PathBuf,
+    /// `None` for an empty file, which cannot be mapped.
+    map: Option<Mmap>,
+    modified_ms: Option<i64>,
+}
+
+impl Input {
+    /// Opens and maps the file at `path`.
+    ///
+    /// The file must not change while it is read: the bytes behind the returned value are the file's own. A file that another process
+    /// rewrites gives wrong figures; one that is truncated ends the process with SIGBUS.
+    ///
+    /// # Errors
+    /// What the system says when the file cannot be opened or mapped; a folder or device is refused.
+    #[allow(unsafe_code)]
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            let why = if metadata.is_dir() { "is a folder: name the dumps in it" } else { "is not a regular file: copy it to one" };
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        let map = if metadata.len() == 0 {
+            None
+        } else {
+            // SAFETY: the mapping is private and read-only. That the file is not changed while mapped is the documented contract of this
+            // function; no bytes are interpreted but as `u8`, so a change can give wrong figures and no undefined value.
+            let map = unsafe { Mmap::map(&file)? };
+            // Advice that is not taken costs nothing.
+            let _ = map.advise(Advice::Sequential);
+            Some(map)
+        };
+        let modified_ms = metadata
+            .modified()
+            .ok()
+            .and_then(|at| at.duration_since(UNIX_EPOCH).ok())
+            .and_then(|since| i64::try_from(since.as_millis()).ok());
+        Ok(Self { path: path.into(), map, modified_ms })
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.map.as_deref().unwrap_or_default()
+    }
+
+    /// The path as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file's modification time in Unix milliseconds.
+    pub fn modified_ms(&self) -> Option<i64> {
+        self.modified_ms
+    }
+}

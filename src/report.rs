@@ -1,0 +1,199 @@
+//! A finished report: plain values that tables are made of.
+
+use std::collections::HashMap;
+
+use crate::analyse::{Dump, Outcome};
+use crate::census::{BigLimits, Census, ClassStats, Counts, KeyRow};
+use crate::classify::Merge;
+use crate::measure::{Encoding, Fact, FactSink, Measure, SLOTS};
+use crate::rdb::{KeyType, Walker};
+
+/// Most classes that are shown; the rest are summed.
+const MOST_CLASSES: usize = 10_000;
+
+/// Name of the sum of the classes that are not shown.
+pub const OTHER: &str = "(other)";
+
+/// All figures of a run.
+#[derive(Debug)]
+pub struct Report {
+    /// Sums over all keys.
+    pub total: Counts,
+    /// What was found in each input, in content order.
+    pub outcomes: Vec<Outcome>,
+    /// By type and encoding, most memory first.
+    pub types: Vec<(KeyType, Encoding, Counts)>,
+    /// By database.
+    pub databases: Vec<(u64, Counts)>,
+    /// By slot, all of them.
+    pub slots: Vec<Counts>,
+    /// Slots over which skew is computed.
+    pub population: Population,
+    /// By class, most memory first; `(other)` last.
+    pub classes: Vec<(String, ClassStats)>,
+    /// The largest keys of each type and those above a limit, most memory first.
+    pub big_keys: Vec<BigKey>,
+    /// The largest permanent keys with their class.
+    pub permanent_keys: Vec<(KeyRow, String)>,
+}
+
+/// The slots that the inputs own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Population {
+    /// Every slot of a cluster.
+    All,
+    /// Those that slot records name.
+    Recorded(Vec<u16>),
+}
+
+impl Population {
+    /// How many.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::All => usize::from(SLOTS),
+            Self::Recorded(slots) => slots.len(),
+        }
+    }
+
+    /// True without any slot.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The slots in order.
+    pub fn iter(&self) -> Box<dyn Iterator<Item = u16> + '_> {
+        match self {
+            Self::All => Box::new(0..SLOTS),
+            Self::Recorded(slots) => Box::new(slots.iter().copied()),
+        }
+    }
+}
+
+/// A big key, looked at twice.
+#[derive(Debug)]
+pub struct BigKey {
+    /// What the census kept of it.
+    pub row: KeyRow,
+    /// Its class.
+    pub class: String,
+    /// Why it is listed: names of the limits it is above, and `top`.
+    pub rules: Vec<&'static str>,
+    /// Bytes of all its elements.
+    pub payload_bytes: Option<u64>,
+    /// Bytes of its longest element.
+    pub largest_element_bytes: Option<u64>,
+}
+
+impl Report {
+    /// Finishes a census of `dumps`.
+    pub fn new(mut census: Census, dumps: &[Dump], outcomes: Vec<Outcome>) -> Self {
+        let total = census.total();
+        let limits = census.limits().big;
+        let big_keys = big_keys(&mut census, dumps, &limits);
+        let permanent = census.take_permanent();
+        let permanent_keys = permanent
+            .into_iter()
+            .map(|row| {
+                let class = census.class_name(&row.key);
+                (row, class)
+            })
+            .collect();
+        let Census { mut types, databases, slots, classes, .. } = census;
+        types.sort_by(|(t, e, a), (u, f, b)| {
+            (b.memory_bytes, b.keys, t.to_string(), e.name()).cmp(&(a.memory_bytes, a.keys, u.to_string(), f.name()))
+        });
+        let recorded: Vec<u16> = {
+            let mut slots: Vec<u16> = outcomes.iter().flat_map(|outcome| outcome.passed.slots.iter().copied()).collect();
+            slots.sort_unstable();
+            slots.dedup();
+            slots
+        };
+        Self {
+            total,
+            types,
+            databases: databases.into_iter().collect(),
+            population: if recorded.is_empty() { Population::All } else { Population::Recorded(recorded) },
+            slots,
+            classes: shown_classes(classes.into_classes()),
+            big_keys,
+            permanent_keys,
+            outcomes,
+        }
+    }
+
+    /// True where a dump was damaged.
+    pub fn is_partial(&self) -> bool {
+        self.outcomes.iter().any(Outcome::is_partial)
+    }
+
+    /// Bytes of the dumps that were read.
+    pub fn bytes(&self) -> u64 {
+        self.outcomes.iter().map(|outcome| outcome.end.bytes).sum()
+    }
+
+    /// Bytes of the dumps that belong to no record.
+    pub fn framing_bytes(&self) -> u64 {
+        self.outcomes.iter().map(|outcome| outcome.passed.framing_bytes).sum()
+    }
+}
+
+fn shown_classes(mut classes: Vec<(String, ClassStats)>) -> Vec<(String, ClassStats)> {
+    classes.sort_by(|(name, a), (other, b)| {
+        (b.counts.memory_bytes, b.counts.keys, name).cmp(&(a.counts.memory_bytes, a.counts.keys, other))
+    });
+    if classes.len() > MOST_CLASSES {
+        let rest = classes.split_off(MOST_CLASSES).into_iter().fold(ClassStats::default(), |mut sum, (_, stats)| {
+            sum.merge(stats);
+            sum
+        });
+        classes.push((OTHER.into(), rest));
+    }
+    classes
+}
+
+fn big_keys(census: &mut Census, dumps: &[Dump], limits: &BigLimits) -> Vec<BigKey> {
+    // By place: one row for each key, whatever lists it is on.
+    let mut listed: HashMap<(u32, u64), (KeyRow, bool)> = HashMap::new();
+    for row in census.take_over() {
+        listed.insert((row.input, row.offset), (row, false));
+    }
+    for row in census.take_top() {
+        listed.entry((row.input, row.offset)).or_insert((row, true)).1 = true;
+    }
+    let mut rows: Vec<(KeyRow, bool)> = listed.into_values().collect();
+    for (row, _) in &mut rows {
+        row.rank_by = row.memory_bytes.unwrap_or(0);
+    }
+    rows.sort_by(|(a, _), (b, _)| a.cmp(b));
+    rows.into_iter()
+        .map(|(row, top)| {
+            let (payload_bytes, largest_element_bytes) = deep_look(dumps, &row);
+            let mut rules = limits.rules(&row);
+            rules.extend(top.then_some("top"));
+            BigKey { class: census.class_name(&row.key), rules, payload_bytes, largest_element_bytes, row }
+        })
+        .collect()
+}
+
+/// Walks one record again with its packed values opened.
+fn deep_look(dumps: &[Dump], row: &KeyRow) -> (Option<u64>, Option<u64>) {
+    let found = (row.input as usize).checked_sub(1).and_then(|at| dumps.get(at)).and_then(|dump| {
+        let bytes = dump.input.bytes().get(usize::try_from(row.offset).ok()?..)?;
+        let mut sink = Measure::new(&dump.model, DeepLook::default());
+        // The same bytes were walked before; were they changed since, there is nothing to say of the key.
+        Walker::resume(bytes, row.offset, dump.head.dialect, row.db).step(&mut sink).ok()?;
+        Some(sink.facts.0)
+    });
+    found.unwrap_or_default()
+}
+
+#[derive(Default)]
+struct DeepLook((Option<u64>, Option<u64>));
+
+impl FactSink for DeepLook {
+    const DEEP: bool = true;
+
+    fn fact(&mut self, fact: &Fact<'_>) {
+        self.0 = (fact.payload_bytes, fact.largest_element_bytes);
+    }
+}

@@ -1,0 +1,130 @@
+//! What a dump says of itself before its first key.
+
+use crate::error::Result;
+use crate::measure::Server;
+use crate::rdb::{Dialect, Family, Frame, ModuleId, RecordHead, Sink, Step, Walker};
+
+/// Most AUX fields that are kept for display.
+const MOST_AUX: usize = 64;
+
+/// Most bytes of an AUX name or value that are kept.
+const MOST_AUX_BYTES: u64 = 1024;
+
+/// The head of a dump: everything up to the first database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    /// Family and version of the format.
+    pub dialect: Dialect,
+    /// AUX fields in file order, at most 64.
+    pub aux: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Function libraries.
+    pub functions: u64,
+    /// Module types with data of their own in front of the keys.
+    pub module_aux: Vec<ModuleId>,
+    /// Keys and keys with an expiry of the first database, as the server counted them when the save began.
+    pub first_database: Option<(u64, u64)>,
+    /// Where the head ends.
+    pub end: u64,
+}
+
+impl Head {
+    /// Reads the head.
+    ///
+    /// # Errors
+    /// Bytes that are no dump. A fault behind the nine bytes of the header ends the head where it lies, and the walk over the records
+    /// reports it.
+    pub fn read(bytes: &[u8]) -> Result<Self> {
+        let mut walker = Walker::start(bytes)?;
+        let mut sink = HeadSink { head: Self::new(walker.dialect()), done: false };
+        while !sink.done {
+            let before = walker.offset();
+            match walker.step(&mut sink) {
+                Ok(Step::Frame) => sink.head.end = walker.offset(),
+                Ok(Step::Record | Step::End) | Err(_) => {
+                    sink.head.end = before;
+                    break;
+                }
+            }
+        }
+        Ok(sink.head)
+    }
+
+    /// Text of the AUX field `name`.
+    pub fn aux(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.aux.iter().find(|(n, _)| n == name.as_bytes())?;
+        std::str::from_utf8(value).ok()
+    }
+
+    /// Number in the AUX field `name`.
+    pub fn aux_number(&self, name: &str) -> Option<i64> {
+        self.aux(name)?.parse().ok()
+    }
+
+    /// The version that the writing server gave itself.
+    pub fn server_version(&self) -> Option<&str> {
+        self.aux("valkey-ver").or_else(|| self.aux("redis-ver"))
+    }
+
+    /// The product that wrote the dump.
+    pub fn product(&self) -> &'static str {
+        if self.aux("df-ver").is_some() {
+            "Dragonfly"
+        } else if self.dialect.family == Family::Valkey || self.aux("valkey-ver").is_some() {
+            "Valkey"
+        } else {
+            "Redis"
+        }
+    }
+
+    /// The server that is taken to load the dump: the one that wrote it, or the first that wrote this version of the format.
+    pub fn server(&self) -> Server {
+        let valkey = self.aux("valkey-ver").and_then(|text| Server::release(Family::Valkey, text));
+        let redis = self.aux("redis-ver").and_then(|text| Server::release(Family::Redis, text));
+        valkey.or(redis).unwrap_or_else(|| Server::first_of(self.dialect))
+    }
+
+    /// Unix milliseconds of the moment at which the save began.
+    pub fn ctime_ms(&self) -> Option<i64> {
+        self.aux_number("ctime")?.checked_mul(1000)
+    }
+
+    fn new(dialect: Dialect) -> Self {
+        let header = crate::rdb::HEADER_LEN as u64;
+        Self { dialect, aux: Vec::new(), functions: 0, module_aux: Vec::new(), first_database: None, end: header }
+    }
+}
+
+struct HeadSink {
+    head: Head,
+    done: bool,
+}
+
+impl Sink for HeadSink {
+    const SKIM: bool = true;
+
+    fn frame(&mut self, frame: Frame<'_>, _bytes: u64) {
+        match frame {
+            Frame::Aux { name, value } if self.head.aux.len() < MOST_AUX => {
+                let (mut a, mut b) = (Vec::new(), Vec::new());
+                if let (Ok(name), Ok(value)) = (name.text(&mut a, MOST_AUX_BYTES), value.text(&mut b, MOST_AUX_BYTES))
+                    && name.len() + value.len() <= MOST_AUX_BYTES as usize
+                {
+                    self.head.aux.push((name.to_vec(), value.to_vec()));
+                }
+            }
+            Frame::Function { .. } => self.head.functions += 1,
+            Frame::ModuleAux(id) if !self.head.module_aux.contains(&id) && self.head.module_aux.len() < MOST_AUX => {
+                self.head.module_aux.push(id);
+            }
+            Frame::ResizeDb { keys, expires } => {
+                self.head.first_database = Some((keys, expires));
+                self.done = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, _head: &RecordHead<'_>) {
+        self.done = true;
+    }
+}

@@ -1,0 +1,190 @@
+//! The summary that a person reads first: one screen.
+
+use std::fmt::Write as _;
+
+use bytesize::ByteSize;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use indicatif::HumanCount;
+
+use rdbscope::analyse::Dump;
+use rdbscope::census::TTL_BUCKETS;
+use rdbscope::key_text;
+use rdbscope::report::Report;
+use rdbscope::tables::Skew;
+use rdbscope::time;
+
+/// Rows of the longest list on the screen.
+const CLASS_ROWS: usize = 10;
+const KEY_ROWS: usize = 5;
+
+/// Characters of a class or key before it is cut.
+const NAME_WIDTH: usize = 44;
+
+/// `1.2 MiB`; below 1 KiB plain bytes.
+pub fn bytes_text(bytes: u64) -> String {
+    if bytes < 1024 { format!("{bytes} B") } else { ByteSize(bytes).display().iec().to_string() }
+}
+
+/// `1,234,567`.
+pub fn count_text(n: u64) -> String {
+    HumanCount(n).to_string()
+}
+
+/// The summary of a report.
+pub fn summary(report: &Report, dumps: &[Dump], colours: bool) -> String {
+    let mut text = String::new();
+    let heading = |name: &str| if colours { format!("\x1b[1m{name}\x1b[0m") } else { name.to_string() };
+    let total = &report.total;
+    // Writing to a String does not fail.
+    for (dump, outcome) in dumps.iter().zip(&report.outcomes).take(KEY_ROWS) {
+        let version = dump.head.server_version().map_or_else(|| "of unknown version".into(), |v| key_text::escape(v.as_bytes()).into_owned());
+        let snapshot = dump.model.snapshot.map_or_else(
+            || "no snapshot time".into(),
+            |s| format!("{} ({})", time::rfc3339(s.at_ms).unwrap_or_else(|| s.at_ms.to_string()), s.source.name()),
+        );
+        let partial = if outcome.is_partial() { "  PARTIAL" } else { "" };
+        let _ = writeln!(
+            text,
+            "{}  {} {version}, {}, snapshot {snapshot}, {}, checksum {}{partial}",
+            heading(&dump.name()),
+            dump.head.product(),
+            String::from_utf8_lossy(&dump.head.dialect.header()),
+            bytes_text(dump.input.bytes().len() as u64),
+            outcome.end.checksum.name(),
+        );
+    }
+    if dumps.len() > KEY_ROWS {
+        let _ = writeln!(text, "and {} more dumps", dumps.len() - KEY_ROWS);
+    }
+    let _ = writeln!(
+        text,
+        "{}  {} keys in {} databases: {} permanent ({}), {} volatile, {} expired; {} in memory, {} in the dump; {} elements",
+        heading("Totals"),
+        count_text(total.keys),
+        report.databases.len(),
+        count_text(total.permanent_keys),
+        percent(total.permanent_keys, total.keys),
+        count_text(total.volatile_keys()),
+        count_text(total.expired_keys),
+        bytes_text(total.memory_bytes),
+        bytes_text(report.bytes()),
+        count_text(total.elements),
+    );
+    if total.not_modelled_keys > 0 {
+        let _ = writeln!(text, "        {} keys of module types are in no memory figure", count_text(total.not_modelled_keys));
+    }
+    if total.keys == 0 {
+        let _ = writeln!(text, "No keys.");
+        return text;
+    }
+    let _ = writeln!(text, "\n{} ({} of {})", heading("Classes by memory"), report.classes.len().min(CLASS_ROWS), report.classes.len());
+    let rows = report.classes.iter().take(CLASS_ROWS).map(|(name, stats)| {
+        let counts = &stats.counts;
+        let [p99] = stats.memory.quantiles([0.99]);
+        [
+            cut(name),
+            count_text(counts.keys),
+            bytes_text(counts.memory_bytes),
+            percent(counts.memory_bytes, total.memory_bytes),
+            p99.map_or_else(String::new, bytes_text),
+            count_text(counts.permanent_keys),
+            stats.ttl_seconds.max().map_or_else(String::new, duration_text),
+        ]
+    });
+    text.push_str(&grid(["class", "keys", "memory", "share", "p99", "permanent", "TTL max"], rows));
+    let _ = writeln!(text, "\n{}", heading("Big keys"));
+    let rows = report.big_keys.iter().take(KEY_ROWS).map(|big| {
+        [
+            cut(&key_text::escape(&big.row.key)),
+            format!("{} {}", big.row.key_type, big.row.encoding),
+            big.row.elements.map_or_else(String::new, count_text),
+            big.row.memory_bytes.map_or_else(|| "not modelled".into(), bytes_text),
+            big.rules.join(";"),
+        ]
+    });
+    text.push_str(&grid(["key", "type", "elements", "memory", "rule"], rows));
+    let _ = writeln!(
+        text,
+        "\n{}  {} keys, {} ({} of memory); largest:",
+        heading("Permanent"),
+        count_text(total.permanent_keys),
+        bytes_text(total.permanent_memory_bytes),
+        percent(total.permanent_memory_bytes, total.memory_bytes),
+    );
+    let rows = report.permanent_keys.iter().take(3).map(|(row, class)| {
+        [cut(&key_text::escape(&row.key)), row.memory_bytes.map_or_else(|| "not modelled".into(), bytes_text), cut(class)]
+    });
+    text.push_str(&grid(["key", "memory", "class"], rows));
+    let _ = writeln!(text, "\n{}  {}", heading("TTL"), ttl_line(report));
+    let _ = writeln!(text, "{}  {}", heading("Slots"), slot_line(report));
+    text
+}
+
+/// Keys in each TTL bucket that has any.
+fn ttl_line(report: &Report) -> String {
+    let mut parts = Vec::new();
+    for (at, bucket) in TTL_BUCKETS.iter().enumerate() {
+        let keys: u64 = report.classes.iter().map(|(_, stats)| stats.ttl[at].0).sum();
+        if keys > 0 {
+            let upto = if bucket.upper_seconds.is_some() { "≤" } else { "" };
+            parts.push(format!("{upto}{} {}", bucket.name, count_text(keys)));
+        }
+    }
+    parts.join(" · ")
+}
+
+fn slot_line(report: &Report) -> String {
+    let keys = Skew::of(report, |counts| counts.keys);
+    let memory = Skew::of(report, |counts| counts.memory_bytes);
+    let fullest = |skew: &Skew, value: String| match (skew.max_slot, skew.max_over_mean) {
+        (Some(slot), Some(ratio)) => format!("slot {slot} with {value}, {ratio:.1} × the mean"),
+        _ => "none".into(),
+    };
+    format!(
+        "{} of {} used; most keys: {}; most memory: {}",
+        count_text(keys.used),
+        count_text(keys.population),
+        fullest(&keys, format!("{} keys", count_text(keys.max))),
+        fullest(&memory, bytes_text(memory.max)),
+    )
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 { "0 %".into() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
+}
+
+fn duration_text(seconds: u64) -> String {
+    match seconds {
+        0..=119 => format!("{seconds}s"),
+        120..=7199 => format!("{}m", seconds / 60),
+        7200..=172_799 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// Cuts a long name in its middle, so that both ends can be told.
+fn cut(name: &str) -> String {
+    let n = name.chars().count();
+    if n <= NAME_WIDTH {
+        return name.into();
+    }
+    let half = (NAME_WIDTH - 1) / 2;
+    let head: String = name.chars().take(half).collect();
+    let tail: String = name.chars().skip(n - half).collect();
+    format!("{head}…{tail}")
+}
+
+/// A table without lines: the first column to the left, the others to the right.
+fn grid<const N: usize>(header: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(header);
+    for row in rows {
+        table.add_row(row);
+    }
+    for (at, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((if at == 0 { 2 } else { 1 }, 1));
+        column.set_cell_alignment(if at == 0 { CellAlignment::Left } else { CellAlignment::Right });
+    }
+    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_string()).collect();
+    lines.join("\n") + "\n"
+}
