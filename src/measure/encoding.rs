@@ -183,7 +183,8 @@ fn string(server: Server, key_len: u64, has_expiry: bool, tally: &Tally) -> Enco
         Family::Redis if server.is_redis_from(3, 2) => value_len <= 44,
         Family::Redis if server.is_redis_from(3, 0) => value_len <= 39,
         Family::Redis => false,
-        Family::Valkey if server.is_valkey_from(9, 1) => valkey_embeds(128, 8, key_len, has_expiry, value_len),
+        // An expiry that is set after the load finds its place without undoing the embedding.
+        Family::Valkey if server.is_valkey_from(9, 1) => valkey_embeds(128, 8, key_len, false, value_len),
         Family::Valkey if server.is_valkey_from(8, 1) => value_len <= 44 && valkey_embeds(64, 16, key_len, has_expiry, value_len),
         Family::Valkey => value_len <= 44,
     };
