@@ -16,35 +16,80 @@ const SHORTEST_HEX: usize = 8;
 /// Fewest characters of a mix of lower case, upper case and digits that is taken for a random token.
 const SHORTEST_TOKEN: usize = 16;
 
-/// Appends the shape of `segment` to `out`; true where it holds literal letters, which makes it one of the values that are counted.
-pub fn shape(segment: &[u8], out: &mut Vec<u8>) -> bool {
-    if segment.iter().all(u8::is_ascii_digit) {
-        if !segment.is_empty() {
-            placeholder(digits(segment), out);
+/// Kinds of bytes; which of them a segment holds decides what it can be.
+mod kind {
+    pub const DIGIT: u8 = 1;
+    /// `a` to `f`.
+    pub const LOWER_HEX: u8 = 2;
+    pub const LOWER: u8 = 4;
+    /// `A` to `F`.
+    pub const UPPER_HEX: u8 = 8;
+    pub const UPPER: u8 = 16;
+    /// `-` and `_`.
+    pub const DASH: u8 = 32;
+    /// Other printable ASCII: it joins.
+    pub const JOINER: u8 = 64;
+    /// Control bytes, and all above ASCII.
+    pub const OTHER: u8 = 128;
+
+    pub const LETTERS: u8 = LOWER_HEX | LOWER | UPPER_HEX | UPPER;
+
+    pub static OF: [u8; 256] = table();
+
+    const fn table() -> [u8; 256] {
+        let mut table = [OTHER; 256];
+        let mut byte = 0x20;
+        while byte < 0x7f {
+            table[byte] = match byte as u8 {
+                b'0'..=b'9' => DIGIT,
+                b'a'..=b'f' => LOWER_HEX,
+                b'g'..=b'z' => LOWER,
+                b'A'..=b'F' => UPPER_HEX,
+                b'G'..=b'Z' => UPPER,
+                b'-' | b'_' => DASH,
+                _ => JOINER,
+            };
+            byte += 1;
         }
-        return segment.is_empty();
+        table
     }
-    if is_word(segment) {
-        out.extend_from_slice(segment);
+
+    /// The kinds of bytes that `text` holds.
+    #[inline]
+    pub fn all(text: &[u8]) -> u8 {
+        text.iter().fold(0, |kinds, &byte| kinds | OF[byte as usize])
+    }
+}
+
+/// Appends the shape of `segment` to `out`; true where it holds literal letters, which makes it one of the values that are counted.
+#[inline]
+pub fn shape(segment: &[u8], out: &mut Vec<u8>) -> bool {
+    if segment.is_empty() {
         return true;
     }
-    mixed(segment, out)
+    let kinds = kind::all(segment);
+    // Letters and digits alone are one run; only long ones can be anything that a part of a segment cannot.
+    if kinds & !(kind::LETTERS | kind::DIGIT) != 0 || (segment.len() >= SHORTEST_TOKEN && kinds != kind::DIGIT) {
+        return mixed(segment, kinds, out);
+    }
+    let typed = run(segment, kinds);
+    match typed {
+        Some(name) => placeholder(name, out),
+        None => out.extend_from_slice(segment),
+    }
+    typed.is_none()
 }
 
 #[inline(never)]
-fn mixed(segment: &[u8], out: &mut Vec<u8>) -> bool {
-    let Ok(text) = std::str::from_utf8(segment) else {
-        placeholder("*", out);
-        return false;
-    };
-    if text.chars().any(char::is_control) {
+fn mixed(segment: &[u8], kinds: u8, out: &mut Vec<u8>) -> bool {
+    if kinds & kind::OTHER != 0 && !std::str::from_utf8(segment).is_ok_and(|text| !text.chars().any(char::is_control)) {
         placeholder("*", out);
         return false;
     }
     // The braces of a hash tag stay; separators inside it have split it already.
     let inner = segment.strip_prefix(b"{").unwrap_or(segment);
     let core = inner.strip_suffix(b"}").unwrap_or(inner);
-    if let Some(name) = whole(core) {
+    if let Some(name) = whole(core, kinds) {
         out.extend_from_slice(&segment[..segment.len() - inner.len()]);
         placeholder(name, out);
         out.extend_from_slice(&inner[core.len()..]);
@@ -78,28 +123,47 @@ fn digits(run: &[u8]) -> &'static str {
 }
 
 /// Types that only a whole segment can have.
-fn whole(core: &[u8]) -> Option<&'static str> {
+fn whole(core: &[u8], kinds: u8) -> Option<&'static str> {
     let (&first, rest) = core.split_first()?;
-    if (first == b'+' && (8..=15).contains(&rest.len())) && rest.iter().all(u8::is_ascii_digit) {
-        return Some("phone");
+    let has = |byte| core.contains(&byte);
+    if kinds & (kind::LETTERS | kind::OTHER) == 0 && rest.iter().all(u8::is_ascii_digit) {
+        match first {
+            b'+' if (8..=15).contains(&rest.len()) => return Some("phone"),
+            b'-' if !rest.is_empty() => return Some("int"),
+            _ => {}
+        }
     }
-    if first == b'-' && !rest.is_empty() && rest.iter().all(u8::is_ascii_digit) {
-        return Some("int");
+    if kinds & kind::JOINER != 0 {
+        if has(b'@') && is_email(core) {
+            return Some("email");
+        }
+        if kinds & (kind::LOWER | kind::UPPER | kind::OTHER) == 0 && (has(b'.') || has(b':')) && is_ip(core) {
+            return Some("ip");
+        }
+        if kinds & (kind::LETTERS | kind::OTHER) == 0 && is_version(core) {
+            return Some("version");
+        }
     }
-    if is_email(core) {
-        return Some("email");
-    }
-    let text = std::str::from_utf8(core).ok()?;
-    if text.parse::<Ipv4Addr>().is_ok() || (core.len() > 4 && text.parse::<Ipv6Addr>().is_ok()) {
-        return Some("ip");
-    }
-    if core.len() == 26 && first <= b'7' && core.iter().all(|b| is_crockford(*b)) && core.iter().any(u8::is_ascii_digit) {
+    if is_ulid(core) {
         return Some("ulid");
     }
-    if core.contains(&b'.') && core.split(|&b| b == b'.').count() == 3 && core.split(|&b| b == b'.').all(is_short_number) {
-        return Some("version");
-    }
-    is_random_token(core).then_some("base64url")
+    is_random_token(core, kinds).then_some("base64url")
+}
+
+fn is_ip(text: &[u8]) -> bool {
+    let parsed = std::str::from_utf8(text).ok();
+    parsed.is_some_and(|text| text.parse::<Ipv4Addr>().is_ok() || (text.len() > 4 && text.parse::<Ipv6Addr>().is_ok()))
+}
+
+/// Three short numbers, such as 1.22.3.
+fn is_version(text: &[u8]) -> bool {
+    let mut parts = text.split(|&b| b == b'.');
+    parts.by_ref().take(3).filter(|part| is_short_number(part)).count() == 3 && parts.next().is_none()
+}
+
+/// 26 characters of Crockford's base 32, upper case, the first at most 7 so that it fits 128 bits.
+fn is_ulid(text: &[u8]) -> bool {
+    text.len() == 26 && text[0] <= b'7' && text.iter().all(|&b| is_crockford(b))
 }
 
 /// Types the parts between joining characters and keeps those characters; `None` where there are too many parts.
@@ -124,7 +188,7 @@ fn joined(segment: &[u8], out: &mut Vec<u8>) -> Option<bool> {
         }
         let len = rest.iter().position(|&b| !is_alphanumeric(b)).unwrap_or(rest.len());
         let (part, after) = rest.split_at(len);
-        match run(part) {
+        match run(part, kind::all(part)) {
             Some(name) => placeholder(name, out),
             None => {
                 literal = true;
@@ -147,14 +211,15 @@ fn joiner(byte: u8, out: &mut Vec<u8>) {
 }
 
 /// The type of a run of letters and digits; `None` where it is a word.
-fn run(part: &[u8]) -> Option<&'static str> {
-    if part.iter().all(u8::is_ascii_digit) {
+#[inline]
+fn run(part: &[u8], kinds: u8) -> Option<&'static str> {
+    if kinds == kind::DIGIT {
         return Some(digits(part));
     }
-    if is_hex(part) {
+    if is_hex(part, kinds) {
         return Some("hex");
     }
-    (!is_word(part)).then_some("slug")
+    (!is_word(part, kinds)).then_some("slug")
 }
 
 /// Types whose text holds joining characters, at the start of `text` and up to the end of a part.
@@ -176,14 +241,14 @@ fn structured(text: &[u8]) -> Option<(&'static str, usize)> {
 }
 
 /// Letters, also of other alphabets, alone or directly followed by one or two digits.
-fn is_word(part: &[u8]) -> bool {
-    let letters = part.iter().position(|b| !(b.is_ascii_alphabetic() || *b >= 0x80)).unwrap_or(part.len());
-    let digits = &part[letters..];
+#[inline]
+fn is_word(part: &[u8], kinds: u8) -> bool {
+    let digits = if kinds & kind::DIGIT == 0 { 0 } else { part.iter().rev().take_while(|b| b.is_ascii_digit()).count() };
+    let letters = part.len() - digits;
     (1..=LONGEST_WORD).contains(&letters)
-        && digits.len() <= 2
-        && digits.iter().all(u8::is_ascii_digit)
-        && !is_hex(part)
-        && (part.is_ascii() || is_plain_text(part))
+        && digits <= 2
+        && (kinds & kind::DIGIT == 0 || !part[..letters].iter().any(u8::is_ascii_digit))
+        && (kinds & kind::OTHER == 0 || is_plain_text(part))
 }
 
 fn is_plain_text(part: &[u8]) -> bool {
@@ -195,10 +260,9 @@ fn is_alphanumeric(byte: u8) -> bool {
 }
 
 /// Hexadecimal digits of one case, long enough for a token. No word of that length has only the letters a to f.
-fn is_hex(part: &[u8]) -> bool {
-    part.len() >= SHORTEST_HEX
-        && part.iter().any(u8::is_ascii_alphabetic)
-        && (part.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) || part.iter().all(|b| matches!(b, b'0'..=b'9' | b'A'..=b'F')))
+#[inline]
+fn is_hex(part: &[u8], kinds: u8) -> bool {
+    part.len() >= SHORTEST_HEX && (kinds & !(kind::DIGIT | kind::LOWER_HEX) == 0 || kinds & !(kind::DIGIT | kind::UPPER_HEX) == 0)
 }
 
 fn is_uuid(text: &[u8]) -> bool {
@@ -262,18 +326,19 @@ fn is_email(text: &[u8]) -> bool {
 }
 
 /// Lower case, upper case and digits of base64url, changing often enough to be no name in camel case.
-fn is_random_token(text: &[u8]) -> bool {
-    let class = |b: u8| match b {
-        b'a'..=b'z' => Some(0),
-        b'A'..=b'Z' => Some(1),
-        b'0'..=b'9' => Some(2),
-        b'-' | b'_' => Some(3),
-        _ => None,
-    };
-    if text.len() < SHORTEST_TOKEN || !(0..3).all(|c| text.iter().any(|&b| class(b) == Some(c))) {
+fn is_random_token(text: &[u8], kinds: u8) -> bool {
+    const LOWER: u8 = kind::LOWER | kind::LOWER_HEX;
+    const UPPER: u8 = kind::UPPER | kind::UPPER_HEX;
+    if text.len() < SHORTEST_TOKEN || [LOWER, UPPER, kind::DIGIT].iter().any(|class| kinds & class == 0) {
         return false;
     }
-    text.iter().all(|&b| class(b).is_some()) && text.windows(2).filter(|w| class(w[0]) != class(w[1])).count() * 3 > text.len()
+    let class = |byte: u8| match kind::OF[usize::from(byte)] {
+        kinds if kinds & LOWER != 0 => LOWER,
+        kinds if kinds & UPPER != 0 => UPPER,
+        kinds => kinds,
+    };
+    let in_alphabet = text.iter().all(|&b| class(b) & (kind::JOINER | kind::OTHER) == 0);
+    in_alphabet && text.windows(2).filter(|w| class(w[0]) != class(w[1])).count() * 3 > text.len()
 }
 
 #[cfg(test)]
