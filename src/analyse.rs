@@ -145,7 +145,8 @@ impl Passed {
             Frame::SlotInfo { slot, .. } => self.slots.extend(u16::try_from(slot).ok().filter(|slot| *slot < SLOTS)),
             // Valkey writes slot records as AUX fields: slot, keys, keys with an expiry, keys with field expiries.
             Frame::Aux { name: Str::Raw(b"slot-info"), value: Str::Raw(value) } => {
-                let slot = value.split(|&b| b == b',').next().and_then(|slot| std::str::from_utf8(slot).ok()?.parse::<u16>().ok());
+                let slot =
+                    value.split(|&b| b == b',').next().and_then(|slot| std::str::from_utf8(slot).ok()?.parse::<u16>().ok());
                 self.slots.extend(slot.filter(|slot| *slot < SLOTS));
             }
             _ => {}
@@ -239,10 +240,17 @@ pub fn census(dumps: &[Dump], options: &Options, progress: impl Fn(Advance) + Sy
             census.set_input(input);
         }
         let new_worker = || CensusWorker(new_census(input));
-        let outcome = walk_dump(dump, options, &workers, new_worker, |_| (), |(), advance| {
-            progress(advance);
-            ControlFlow::Continue(())
-        });
+        let outcome = walk_dump(
+            dump,
+            options,
+            &workers,
+            new_worker,
+            |_| (),
+            |(), advance| {
+                progress(advance);
+                ControlFlow::Continue(())
+            },
+        );
         outcomes.push(outcome);
     }
     let mut workers = workers.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter();

@@ -29,7 +29,8 @@ impl Input {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {
-            let why = if metadata.is_dir() { "is a folder: name the dumps in it" } else { "is not a regular file: copy it to one" };
+            let why =
+                if metadata.is_dir() { "is a folder: name the dumps in it" } else { "is not a regular file: copy it to one" };
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let map = if metadata.len() == 0 {

@@ -37,7 +37,10 @@ pub fn summary(report: &Report, dumps: &[Dump], colours: bool) -> String {
     let total = &report.total;
     // Writing to a String does not fail.
     for (dump, outcome) in dumps.iter().zip(&report.outcomes).take(KEY_ROWS) {
-        let version = dump.head.server_version().map_or_else(|| "of unknown version".into(), |v| key_text::escape(v.as_bytes()).into_owned());
+        let version = dump
+            .head
+            .server_version()
+            .map_or_else(|| "of unknown version".into(), |v| key_text::escape(v.as_bytes()).into_owned());
         let snapshot = dump.model.snapshot.map_or_else(
             || "no snapshot time".into(),
             |s| format!("{} ({})", time::rfc3339(s.at_ms).unwrap_or_else(|| s.at_ms.to_string()), s.source.name()),
@@ -77,7 +80,13 @@ pub fn summary(report: &Report, dumps: &[Dump], colours: bool) -> String {
         let _ = writeln!(text, "No keys.");
         return text;
     }
-    let _ = writeln!(text, "\n{} ({} of {})", heading("Classes by memory"), report.classes.len().min(CLASS_ROWS), report.classes.len());
+    let _ = writeln!(
+        text,
+        "\n{} ({} of {})",
+        heading("Classes by memory"),
+        report.classes.len().min(CLASS_ROWS),
+        report.classes.len()
+    );
     let rows = report.classes.iter().take(CLASS_ROWS).map(|(name, stats)| {
         let counts = &stats.counts;
         let [p99] = stats.memory.quantiles([0.99]);

@@ -224,13 +224,8 @@ fn run(part: &[u8], kinds: u8) -> Option<&'static str> {
 
 /// Types whose text holds joining characters, at the start of `text` and up to the end of a part.
 fn structured(text: &[u8]) -> Option<(&'static str, usize)> {
-    const FORMS: [(&str, usize, fn(&[u8]) -> bool); 5] = [
-        ("uuid", 36, is_uuid),
-        ("hour", 13, is_hour),
-        ("date", 10, is_date),
-        ("week", 8, is_week),
-        ("month", 7, is_month),
-    ];
+    const FORMS: [(&str, usize, fn(&[u8]) -> bool); 5] =
+        [("uuid", 36, is_uuid), ("hour", 13, is_hour), ("date", 10, is_date), ("week", 8, is_week), ("month", 7, is_month)];
     if !text.first()?.is_ascii_hexdigit() {
         return None;
     }
@@ -321,7 +316,8 @@ fn is_email(text: &[u8]) -> bool {
     let Some(at) = text.iter().position(|&b| b == b'@') else { return false };
     let (local, domain) = (&text[..at], &text[at + 1..]);
     let local_ok = !local.is_empty() && local.iter().all(|b| is_alphanumeric(*b) || b".-_+%".contains(b));
-    let labels = domain.split(|&b| b == b'.').filter(|label| !label.is_empty() && label.iter().all(|b| is_alphanumeric(*b) || *b == b'-'));
+    let labels =
+        domain.split(|&b| b == b'.').filter(|label| !label.is_empty() && label.iter().all(|b| is_alphanumeric(*b) || *b == b'-'));
     local_ok && domain.iter().filter(|&&b| b == b'.').count() + 1 == labels.count() && domain.contains(&b'.')
 }
 
@@ -354,7 +350,9 @@ mod tests {
 
     #[test]
     fn words_stay() {
-        for word in ["user", "oauth2", "s3", "v2", "v01", "not-a-phone", "User_Profile", "商店", "{cart}", "a.b.c", "User Profile"] {
+        for word in
+            ["user", "oauth2", "s3", "v2", "v01", "not-a-phone", "User_Profile", "商店", "{cart}", "a.b.c", "User Profile"]
+        {
             check(word, word, true);
         }
     }

@@ -48,7 +48,8 @@ fn head(dump: &Dump) -> String {
     line!(text, "file", "{}", dump.input.path().display());
     line!(text, "size", "{}", bytes_text(dump.input.bytes().len() as u64));
     line!(text, "format", "{}", String::from_utf8_lossy(&head.dialect.header()));
-    let version = head.server_version().map_or_else(|| "version not recorded".into(), |v| key_text::escape(v.as_bytes()).into_owned());
+    let version =
+        head.server_version().map_or_else(|| "version not recorded".into(), |v| key_text::escape(v.as_bytes()).into_owned());
     line!(text, "server", "{} {version}; measured as {}", head.product(), dump.model.server);
     match dump.model.snapshot {
         Some(snapshot) => {
@@ -69,7 +70,12 @@ fn head(dump: &Dump) -> String {
     }
     if let Some((keys, expires)) = head.first_database {
         let keys = count_text(keys);
-        line!(text, "first database", "{keys} keys, {} with an expiry, as the server counted when the save began", count_text(expires));
+        line!(
+            text,
+            "first database",
+            "{keys} keys, {} with an expiry, as the server counted when the save began",
+            count_text(expires)
+        );
     }
     text
 }
@@ -99,10 +105,17 @@ fn tail(dump: &Dump, text: &mut String) -> Exit {
 fn full(global: &Global, dump: &Dump, options: &Options, text: &mut String) -> Exit {
     let progress = Progress::new(dump.input.bytes().len() as u64, global.quiet);
     let workers = Mutex::new(Vec::new());
-    let outcome = analyse::walk_dump(dump, options, &workers, || Nothing, |_| (), |(), advance| {
-        progress.advance(advance);
-        ControlFlow::Continue(())
-    });
+    let outcome = analyse::walk_dump(
+        dump,
+        options,
+        &workers,
+        || Nothing,
+        |_| (),
+        |(), advance| {
+            progress.advance(advance);
+            ControlFlow::Continue(())
+        },
+    );
     drop(progress);
     line!(text, "keys", "{}", count_text(outcome.passed.keys));
     line!(text, "records", "{}", bytes_text(outcome.passed.serialized_bytes));

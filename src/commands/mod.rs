@@ -63,8 +63,7 @@ fn warn(global: &Global, message: &str) {
 
 fn options(global: &Global, input: &InputArgs) -> Options {
     let default = ScanOptions::default();
-    let scan =
-        ScanOptions { piece_bytes: global.piece_bytes.unwrap_or(default.piece_bytes), checksum: !input.no_checksum };
+    let scan = ScanOptions { piece_bytes: global.piece_bytes.unwrap_or(default.piece_bytes), checksum: !input.no_checksum };
     Options { as_of_ms: input.as_of, scan, ..Options::default() }
 }
 
@@ -118,13 +117,18 @@ fn explain(global: &Global, dump: &Dump, outcome: &Outcome) -> Exit {
         warn(global, &format!("{name}: {header} is newer than this version knows; its content was understood all the same"));
     }
     match outcome.end.checksum {
-        ChecksumState::Disabled => warn(global, &format!("{name}: the server wrote no checksum (rdbchecksum no): bytes were not verified")),
-        ChecksumState::Absent => warn(global, &format!("{name}: this version of the format has no checksum: bytes were not verified")),
+        ChecksumState::Disabled => {
+            warn(global, &format!("{name}: the server wrote no checksum (rdbchecksum no): bytes were not verified"))
+        }
+        ChecksumState::Absent => {
+            warn(global, &format!("{name}: this version of the format has no checksum: bytes were not verified"))
+        }
         _ => {}
     }
     if outcome.trailing_bytes > 0 {
         let n = outcome.trailing_bytes;
-        let is_aof = dump.input.bytes().get(outcome.end.bytes as usize) == Some(&b'*') || dump.head.aux("aof-preamble") == Some("1");
+        let is_aof =
+            dump.input.bytes().get(outcome.end.bytes as usize) == Some(&b'*') || dump.head.aux("aof-preamble") == Some("1");
         let what = if is_aof { "(AOF tail) not analysed" } else { "not analysed" };
         warn(global, &format!("{name}: {n} bytes after the RDB end {what}"));
     }
@@ -148,6 +152,8 @@ fn colours(global: &Global) -> bool {
     match global.color {
         crate::cli::ColorChoice::Always => true,
         crate::cli::ColorChoice::Never => false,
-        crate::cli::ColorChoice::Auto => io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        crate::cli::ColorChoice::Auto => {
+            io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        }
     }
 }

@@ -84,6 +84,9 @@ mod tests {
         assert_eq!(Lifetime::of(None, snapshot), Lifetime::Permanent);
         // The whole range of the format, without overflow.
         assert!(ttl(i64::MIN).is_some_and(|ttl| ttl < 0));
-        assert!(Lifetime::of(Some(i64::MAX), Some(Snapshot { at_ms: i64::MIN, source: SnapshotSource::AsOf })).ttl_seconds() > Some(0));
+        assert!(
+            Lifetime::of(Some(i64::MAX), Some(Snapshot { at_ms: i64::MIN, source: SnapshotSource::AsOf })).ttl_seconds()
+                > Some(0)
+        );
     }
 }

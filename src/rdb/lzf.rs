@@ -24,7 +24,8 @@ pub fn decompress(packed: &[u8], plain_len: usize, out: &mut Vec<u8>) -> Result<
             out.extend_from_slice(run);
             rest = after;
         } else {
-            let (length, distance, after) = back_reference(control, rest).ok_or("back reference passes the end of the compressed bytes")?;
+            let (length, distance, after) =
+                back_reference(control, rest).ok_or("back reference passes the end of the compressed bytes")?;
             rest = after;
             let from = out.len().checked_sub(distance).ok_or("back reference before the start of the string")?;
             if distance >= length {

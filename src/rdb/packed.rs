@@ -134,7 +134,12 @@ pub fn backlen_bytes(size: u64) -> u64 {
 /// One entry and the bytes after it, or why there is none.
 type Taken<'a> = Result<(Entry<'a>, &'a [u8]), &'static str>;
 
-fn walk<'a>(blob: &'a [u8], header: usize, entry: fn(&'a [u8]) -> Taken<'a>, each: &mut impl FnMut(Entry<'a>)) -> Result<u64, Fault> {
+fn walk<'a>(
+    blob: &'a [u8],
+    header: usize,
+    entry: fn(&'a [u8]) -> Taken<'a>,
+    each: &mut impl FnMut(Entry<'a>),
+) -> Result<u64, Fault> {
     let mut rest = blob.get(header..).unwrap_or_default();
     let mut n = 0;
     loop {

@@ -186,7 +186,11 @@ fn packed_entries<S: Sink>(
         }
         Ok(entries) if known == Some(entries) => Some(entries),
         Ok(_) => {
-            sink.value_fault(Error::new(offset, "packed value", ErrorKind::Invalid("its header counts other entries than it has")));
+            sink.value_fault(Error::new(
+                offset,
+                "packed value",
+                ErrorKind::Invalid("its header counts other entries than it has"),
+            ));
             known
         }
         Err(fault) => {

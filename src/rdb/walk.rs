@@ -274,7 +274,9 @@ fn other_format(bytes: &[u8]) -> Option<&'static str> {
         (b"\x7fELF", "an executable"),
     ];
     if bytes.iter().take(4096).all(|&b| b == 0) {
-        return Some("the file begins with zeros; it was only partly copied or its disk lost the data: take another copy of the backup");
+        return Some(
+            "the file begins with zeros; it was only partly copied or its disk lost the data: take another copy of the backup",
+        );
     }
     if bytes.get(257..262) == Some(b"ustar") {
         return Some("a tar archive: unpack it first");

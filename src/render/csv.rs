@@ -17,14 +17,19 @@ pub fn table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes one row.
-pub(super) fn cells<'a, W: Write>(cells: impl IntoIterator<Item = impl Borrow<Cell<'a>>>, writer: &mut csv::Writer<W>) -> io::Result<()> {
+pub(super) fn cells<'a, W: Write>(
+    cells: impl IntoIterator<Item = impl Borrow<Cell<'a>>>,
+    writer: &mut csv::Writer<W>,
+) -> io::Result<()> {
     let mut number = itoa::Buffer::new();
     for cell in cells {
         let cell = cell.borrow();
         match cell {
             Cell::UInt(n) => writer.write_field(number.format(*n))?,
             Cell::Int(n) => writer.write_field(number.format(*n))?,
-            Cell::Fraction(_) | Cell::Empty | Cell::Flag(_) => writer.write_field(cell.to_text().as_deref().unwrap_or_default())?,
+            Cell::Fraction(_) | Cell::Empty | Cell::Flag(_) => {
+                writer.write_field(cell.to_text().as_deref().unwrap_or_default())?
+            }
             Cell::Text(_) | Cell::Key(_) => {
                 let text = cell.to_text().unwrap_or_default();
                 match key_text::csv_guarded(&text) {

@@ -8,7 +8,11 @@ use serde::ser::SerializeMap as _;
 use crate::tables::{Cell, Column};
 
 /// Writes one row as an object with the columns' names.
-pub(super) fn row<'a, 'c>(columns: impl Iterator<Item = &'c Column>, cells: impl Iterator<Item = Cell<'a>>, out: &mut Vec<u8>) -> io::Result<()> {
+pub(super) fn row<'a, 'c>(
+    columns: impl Iterator<Item = &'c Column>,
+    cells: impl Iterator<Item = Cell<'a>>,
+    out: &mut Vec<u8>,
+) -> io::Result<()> {
     let mut json = serde_json::Serializer::new(&mut *out);
     let mut map = json.serialize_map(None)?;
     for (column, cell) in columns.zip(cells) {

@@ -193,7 +193,9 @@ fn ttl_histogram(report: &Report) -> Table {
             .iter()
             .zip(stats.ttl)
             .filter(|(_, (keys, _))| *keys > 0)
-            .map(move |(bucket, (keys, bytes))| vec![Cell::text(name.clone()), Cell::text(bucket.name), keys.into(), bytes.into()])
+            .map(move |(bucket, (keys, bytes))| {
+                vec![Cell::text(name.clone()), Cell::text(bucket.name), keys.into(), bytes.into()]
+            })
             .collect::<Vec<_>>()
     };
     Table {
