@@ -11,6 +11,12 @@ use crate::rdb::{KeyType, Walker};
 /// Most classes that are shown; the rest are summed.
 const MOST_CLASSES: usize = 10_000;
 
+/// So many rows are read without effort; from there on the smallest classes are summed.
+const FEW_CLASSES: usize = 40;
+
+/// Share of keys, and of memory, that the smallest classes stay below together.
+const SMALL_SHARE: f64 = 0.01;
+
 /// Name of the sum of the classes that are not shown.
 pub const OTHER: &str = "(other)";
 
@@ -87,6 +93,7 @@ pub struct BigKey {
 impl Report {
     /// Finishes a census of `dumps`.
     pub fn new(mut census: Census, dumps: &[Dump], outcomes: Vec<Outcome>) -> Self {
+        census.classes.widen();
         let total = census.total();
         let limits = census.limits().big;
         let big_keys = big_keys(&mut census, dumps, &limits);
@@ -114,7 +121,7 @@ impl Report {
             databases: databases.into_iter().collect(),
             population: if recorded.is_empty() { Population::All } else { Population::Recorded(recorded) },
             slots,
-            classes: shown_classes(classes.into_classes()),
+            classes: shown_classes(classes.into_classes(), &total),
             big_keys,
             permanent_keys,
             outcomes,
@@ -137,12 +144,27 @@ impl Report {
     }
 }
 
-fn shown_classes(mut classes: Vec<(String, ClassStats)>) -> Vec<(String, ClassStats)> {
+/// Sorts classes, and sums those at the end of the list: above [`MOST_CLASSES`] all, above [`FEW_CLASSES`] the smallest, as long as
+/// together they stay below [`SMALL_SHARE`] of keys and of memory.
+fn shown_classes(mut classes: Vec<(String, ClassStats)>, total: &Counts) -> Vec<(String, ClassStats)> {
     classes.sort_by(|(name, a), (other, b)| {
         (b.counts.memory_bytes, b.counts.keys, name).cmp(&(a.counts.memory_bytes, a.counts.keys, other))
     });
-    if classes.len() > MOST_CLASSES {
-        let rest = classes.split_off(MOST_CLASSES).into_iter().fold(ClassStats::default(), |mut sum, (_, stats)| {
+    let mut shown = classes.len();
+    let (mut keys, mut memory) = (0, 0);
+    while shown >= FEW_CLASSES {
+        let counts = &classes[shown - 1].1.counts;
+        keys += counts.keys;
+        memory += counts.memory_bytes;
+        let small = |part: u64, whole: u64| (part as f64) < whole as f64 * SMALL_SHARE;
+        if shown <= MOST_CLASSES && !(small(keys, total.keys) && small(memory, total.memory_bytes)) {
+            break;
+        }
+        shown -= 1;
+    }
+    // A single class has a better name than "other".
+    if classes.len() - shown > 1 {
+        let rest = classes.split_off(shown).into_iter().fold(ClassStats::default(), |mut sum, (_, stats)| {
             sum.merge(stats);
             sum
         });

@@ -107,6 +107,10 @@ impl ClassStats {
 }
 
 impl Merge for ClassStats {
+    fn keys(&self) -> u64 {
+        self.counts.keys
+    }
+
     fn merge(&mut self, other: Self) {
         use std::cmp::Ordering::{Equal, Greater, Less};
         if other.counts.keys == 0 {

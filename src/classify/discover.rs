@@ -15,10 +15,21 @@ const MOST_LATER: usize = 64;
 
 const ANY: &[u8] = b"<*>";
 
+/// A kind of identifier that outnumbers a narrower one in the same place by this factor takes it in.
+const OUTNUMBERS: u64 = 16;
+
+/// Narrow kinds of identifiers, and the wider kind whose members may look like them by accident: one hexadecimal token in a few
+/// hundred has no letter, one number in a few thousand is a date.
+const WIDER: [(&str, &str); 6] =
+    [("date", "digits"), ("hour", "digits"), ("phone", "digits"), ("digits", "hex"), ("digits", "slug"), ("hex", "slug")];
+
 /// Statistics of a class: they add up when classes turn out to be one.
 pub trait Merge: Default {
     /// Adds `other`.
     fn merge(&mut self, other: Self);
+
+    /// How many keys they stand for.
+    fn keys(&self) -> u64;
 }
 
 /// A class in a [`Discovery`]; stays valid when classes collapse into one.
@@ -37,6 +48,8 @@ struct Node {
     literals: usize,
     collapsed: bool,
     class: Option<ClassId>,
+    /// Children that were taken in by wider ones, and those.
+    widened: HashMap<Box<[u8]>, Box<[u8]>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -95,6 +108,18 @@ impl<T: Merge> Discovery<T> {
         }
     }
 
+    /// Takes narrow kinds of identifiers into the wider ones that outnumber them. For the end: it looks at how many keys there are
+    /// of each in the whole input.
+    pub fn widen(&mut self) {
+        let mut open = vec![(ROOT, 0)];
+        while let Some((node, depth)) = open.pop() {
+            for (narrow, wide) in WIDER {
+                self.widen_at(node, depth, narrow, wide);
+            }
+            open.extend(self.nodes[node.0 as usize].children.values().map(|child| (child.node, depth + 1)));
+        }
+    }
+
     /// The text of the class that `shape` belongs to, as its parts stand collapsed by now.
     pub fn name(&self, shape: &Shape) -> String {
         let mut text = Vec::new();
@@ -102,7 +127,10 @@ impl<T: Merge> Discovery<T> {
         for (depth, (part, literal)) in shape.parts().enumerate() {
             let place = node.and_then(|id| self.nodes.get(id.0 as usize));
             let collapsed = literal && place.is_some_and(|place| place.collapsed);
-            let part = if collapsed { any(part, depth) } else { part.to_vec() };
+            let mut part = if collapsed { any(part, depth) } else { part.to_vec() };
+            while let Some(wider) = place.and_then(|place| place.widened.get(&*part)) {
+                part = wider.to_vec();
+            }
             node = place.and_then(|place| place.children.get(&*part)).map(|child| child.node);
             text.extend_from_slice(&part);
         }
@@ -222,6 +250,44 @@ impl<T: Merge> Discovery<T> {
         }
     }
 
+    /// Takes the children of `node` that hold one `<narrow>` into those that differ only in `<wide>`, where these have many more keys.
+    fn widen_at(&mut self, node: NodeId, depth: usize, narrow: &str, wide: &str) {
+        let place = &self.nodes[node.0 as usize];
+        let mut pairs: Vec<(Box<[u8]>, Box<[u8]>)> = place
+            .children
+            .keys()
+            .filter_map(|text| {
+                let text = std::str::from_utf8(text).ok()?;
+                let wider = text.replacen(&format!("<{narrow}>"), &format!("<{wide}>"), 1);
+                let found = wider != text && place.children.contains_key(wider.as_bytes());
+                found.then(|| (text.as_bytes().into(), wider.as_bytes().into()))
+            })
+            .collect();
+        pairs.sort();
+        for (text, wider) in pairs {
+            let children = &self.nodes[node.0 as usize].children;
+            let (Some(from), Some(into)) = (children.get(&text), children.get(&wider)) else { continue };
+            let (from, into) = (from.node, into.node);
+            if self.keys_below(into) >= self.keys_below(from).saturating_mul(OUTNUMBERS) {
+                self.absorb(into, from, depth + 1);
+                let place = &mut self.nodes[node.0 as usize];
+                place.children.remove(&text);
+                place.widened.insert(text, wider);
+            }
+        }
+    }
+
+    fn keys_below(&self, node: NodeId) -> u64 {
+        let mut keys = 0;
+        let mut open = vec![node];
+        while let Some(node) = open.pop() {
+            let node = &self.nodes[node.0 as usize];
+            keys += node.class.map_or(0, |id| self.classes[self.resolve(id).0 as usize].0.keys());
+            open.extend(node.children.values().map(|child| child.node));
+        }
+        keys
+    }
+
     fn new_node(&mut self) -> NodeId {
         let id = NodeId(self.nodes.len() as u32);
         self.nodes.push(Node::default());
@@ -274,6 +340,10 @@ mod tests {
         fn merge(&mut self, other: Self) {
             self.0 += other.0;
         }
+
+        fn keys(&self) -> u64 {
+            self.0
+        }
     }
 
     fn discover(keys: &[String]) -> Discovery<Count> {
@@ -318,6 +388,23 @@ mod tests {
         // 65 users with two names each below them: the users collapse, 130 names are then under one parent and collapse too.
         let keys: Vec<String> = (0..65).flat_map(|n| [0, 1].map(|m| format!("user:{}:{}", word(n), word(2 * n + m)))).collect();
         assert_eq!(sorted(discover(&keys)), [("user:<*>:<*>".to_string(), 130)]);
+    }
+
+    #[test]
+    fn an_accident_of_digits_joins_the_tokens_around_it() {
+        let token = |n: u64| format!("s:sess_{:08x}:x", n.wrapping_mul(0x9e37_79b9) & 0xffff_ffff | 0xa000_0000);
+        let mut keys: Vec<String> = (0..160).map(token).collect();
+        keys.extend((0..10).map(|n| format!("s:sess_1234567{n}:x")));
+        let mut discovery = discover(&keys);
+        discovery.widen();
+        let mut shape = Shape::default();
+        shape.take(b"s:sess_12345670:x", &Separators::default());
+        assert_eq!(discovery.name(&shape), "s:sess_<hex>:x");
+        assert_eq!(sorted(discovery), [("s:sess_<hex>:x".to_string(), 170)]);
+        keys.push("s:sess_12345600:x".into());
+        let mut discovery = discover(&keys);
+        discovery.widen();
+        assert_eq!(sorted(discovery).len(), 2, "eleven of 160 are no accident");
     }
 
     proptest! {

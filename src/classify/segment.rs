@@ -16,6 +16,9 @@ const SHORTEST_HEX: usize = 8;
 /// Fewest characters of a mix of lower case, upper case and digits that is taken for a random token.
 const SHORTEST_TOKEN: usize = 16;
 
+/// Shape of a segment that is no text.
+pub const BINARY: &[u8] = b"<*>";
+
 /// Kinds of bytes; which of them a segment holds decides what it can be.
 mod kind {
     pub const DIGIT: u8 = 1;
@@ -83,7 +86,7 @@ pub fn shape(segment: &[u8], out: &mut Vec<u8>) -> bool {
 #[inline(never)]
 fn mixed(segment: &[u8], kinds: u8, out: &mut Vec<u8>) -> bool {
     if kinds & kind::OTHER != 0 && !std::str::from_utf8(segment).is_ok_and(|text| !text.chars().any(char::is_control)) {
-        placeholder("*", out);
+        out.extend_from_slice(BINARY);
         return false;
     }
     // The braces of a hash tag stay; separators inside it have split it already.

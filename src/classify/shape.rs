@@ -49,7 +49,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Takes the shape of `key`. A run of separators counts as one.
+    /// Takes the shape of `key`. A run of separators counts as one. A key that does not begin as text has no segments.
     pub fn take(&mut self, key: &[u8], separators: &Separators) {
         self.text.clear();
         self.parts.clear();
@@ -64,6 +64,9 @@ impl Shape {
             let (segment, after) = rest.split_at(len);
             let literal = segment::shape(segment, &mut self.text);
             self.end_part(literal);
+            if self.text == segment::BINARY {
+                return;
+            }
             let Some(&separator) = after.first() else { return };
             // The separator is the start of the next part.
             self.text.push(separator);
@@ -115,6 +118,15 @@ mod tests {
         }
         assert_eq!(of(":a:", b":"), ":a:");
         assert_eq!(of("", b":"), "");
+    }
+
+    #[test]
+    fn a_separator_among_binary_bytes_is_an_accident() {
+        let mut shape = Shape::default();
+        shape.take(b"\x00\xff:\x07:a", &Separators::default());
+        assert_eq!(shape.text(), b"<*>");
+        shape.take(b"user:\x00\xff:profile", &Separators::default());
+        assert_eq!(shape.text(), b"user:<*>:profile");
     }
 
     #[test]
