@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::census::{Census, ListLimits};
-use crate::classify::Separators;
+use crate::census::{Census, ClassLimits, ListLimits};
+use crate::classify::Classifier;
+use crate::contract::Contracts;
 use crate::error::{Error, Result};
+use crate::filter::Filter;
 use crate::input::Input;
 use crate::measure::{Fact, FactSink, LoadConfig, Measure, Model, SLOTS, Snapshot, SnapshotSource};
 use crate::rdb::{Frame, HEADER_LEN, ModuleId, Str};
@@ -20,10 +22,12 @@ const MOST_FAULTS: usize = 10;
 pub struct Options {
     /// Judge expiries against this moment (Unix milliseconds) instead of the dump's own.
     pub as_of_ms: Option<i64>,
-    /// Lengths of lists and limits of big keys.
+    /// What is agreed on keys.
+    pub contracts: Option<Arc<Contracts>>,
+    /// Which keys are looked at.
+    pub filter: Filter,
+    /// Lengths of lists.
     pub lists: ListLimits,
-    /// What separates the segments of a key.
-    pub separators: Separators,
     /// How dumps are cut and checked.
     pub scan: ScanOptions,
 }
@@ -75,6 +79,14 @@ impl Dump {
 /// Puts dumps in the order of their content.
 pub fn sort(dumps: &mut [Dump]) {
     dumps.sort_by(|a, b| a.content_order().cmp(&b.content_order()));
+}
+
+/// Indices of two dumps that are the same bytes, among sorted ones.
+pub fn twins(dumps: &[Dump]) -> Option<(usize, usize)> {
+    (1..dumps.len()).map(|at| (at - 1, at)).find(|&(a, b)| {
+        let (a, b) = (&dumps[a], &dumps[b]);
+        a.content_order() == b.content_order() && a.input.bytes() == b.input.bytes()
+    })
 }
 
 /// Sums over pieces of one dump, and the faults found in them.
@@ -172,6 +184,17 @@ impl Outcome {
     }
 }
 
+/// Pairs of inputs whose slot records name the same slots, and how many. Each input with the first such other only.
+pub fn shared_slots(outcomes: &[Outcome]) -> Vec<(usize, usize, usize)> {
+    let slots = |at: usize| &outcomes[at].passed.slots;
+    (1..outcomes.len())
+        .filter_map(|second| {
+            let shared = (0..second).map(|first| (first, second, slots(first).intersection(slots(second)).count()));
+            shared.into_iter().find(|(_, _, n)| *n > 0)
+        })
+        .collect()
+}
+
 /// What a piece adds to the progress of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Advance {
@@ -228,18 +251,24 @@ pub fn walk_dump<W: PieceSink, R: Send>(
 
 /// Adds all keys of `dumps`, which must be sorted, to one census; `progress` is told of each piece that was passed.
 pub fn census(dumps: &[Dump], options: &Options, progress: impl Fn(Advance) + Sync) -> (Census, Vec<Outcome>) {
-    let workers = Mutex::new(Vec::new());
+    let workers = Mutex::new(Vec::<CensusWorker<'_>>::new());
     let mut outcomes = Vec::new();
+    let limits = Arc::new(ClassLimits::new(options.contracts.as_deref()));
     let new_census = |input| {
-        let mut census = Census::new(options.lists, options.separators.clone());
+        let mut census = Census::new(options.lists, Arc::clone(&limits));
         census.set_input(input);
         census
     };
     for (input, dump) in (1..).zip(dumps) {
-        for CensusWorker(census) in workers.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
-            census.set_input(input);
+        for worker in workers.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
+            worker.census.set_input(input);
         }
-        let new_worker = || CensusWorker(new_census(input));
+        let new_worker = || CensusWorker {
+            census: new_census(input),
+            classifier: Classifier::new(options.contracts.clone()),
+            filter: &options.filter,
+            opens_above: limits.smallest_member(),
+        };
         let outcome = walk_dump(
             dump,
             options,
@@ -254,24 +283,32 @@ pub fn census(dumps: &[Dump], options: &Options, progress: impl Fn(Advance) + Sy
         outcomes.push(outcome);
     }
     let mut workers = workers.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter();
-    let mut census = workers.next().map_or_else(|| new_census(0), |worker| worker.0);
+    let mut census = workers.next().map_or_else(|| new_census(0), |worker| worker.census);
     for worker in workers {
-        census.merge(worker.0);
+        census.merge(worker.census);
     }
     census.settle();
     (census, outcomes)
 }
 
-struct CensusWorker(Census);
+struct CensusWorker<'o> {
+    census: Census,
+    classifier: Classifier,
+    filter: &'o Filter,
+    opens_above: u64,
+}
 
-impl PieceSink for CensusWorker {
+impl PieceSink for CensusWorker<'_> {
     fn opens(&self, len: u64) -> bool {
-        len > self.0.limits().big.string_bytes
+        len > self.opens_above
     }
 
     #[inline]
     fn fact(&mut self, fact: &Fact<'_>) {
-        self.0.add(fact);
+        let Self { census, classifier, filter, .. } = self;
+        if let Some(class) = filter.admit(classifier, fact, false) {
+            census.add(fact, class);
+        }
     }
 }
 

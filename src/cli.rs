@@ -1,9 +1,12 @@
 //! Every flag, and nothing else.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use rdbscope::contract;
+use rdbscope::filter::{Filter, LifetimeKind, NamePattern};
 use rdbscope::time;
 
 /// Offline analyser of Redis and Valkey snapshots.
@@ -56,7 +59,7 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct InputArgs {
-    /// RDB files
+    /// RDB files, and folders of them
     #[arg(required = true, value_name = "DUMP")]
     pub dumps: Vec<PathBuf>,
     /// Judge expiries against this moment (2026-01-31T06:00:00Z or Unix seconds) instead of the dump's own
@@ -65,6 +68,92 @@ pub struct InputArgs {
     /// Do not verify the checksum
     #[arg(long)]
     pub no_checksum: bool,
+    /// Contracts: what is agreed on the classes of keys (TOML)
+    #[arg(long, short, value_name = "FILE")]
+    pub contracts: Option<PathBuf>,
+    #[command(flatten)]
+    pub filter: FilterArgs,
+}
+
+/// Which keys are looked at.
+#[derive(Debug, Args, Default)]
+#[command(next_help_heading = "Filters (all that are given must hold)")]
+pub struct FilterArgs {
+    /// Keys in these databases
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub db: Vec<u64>,
+    /// Keys of these types, as TYPE names them
+    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    pub r#type: Vec<String>,
+    /// Keys whose name matches a glob, as KEYS reads it; given again, any of them
+    #[arg(long = "match", value_name = "GLOB", value_parser = NamePattern::glob)]
+    pub matching: Vec<NamePattern>,
+    /// Keys in whose name a regular expression matches; given again, any of them
+    #[arg(long, value_name = "RE", value_parser = NamePattern::regex)]
+    pub regex: Vec<NamePattern>,
+    /// No keys whose name matches a glob
+    #[arg(long, value_name = "GLOB", value_parser = NamePattern::glob)]
+    pub exclude: Vec<NamePattern>,
+    /// Keys of a class, by the name that a report gives it; given again, any of them
+    #[arg(long, value_name = "CLASS")]
+    pub class: Vec<String>,
+    /// Keys without expiry
+    #[arg(long, group = "lifetime")]
+    pub permanent: bool,
+    /// Keys with an expiry still to come
+    #[arg(long, group = "lifetime")]
+    pub volatile: bool,
+    /// Keys whose expiry has passed at the snapshot time
+    #[arg(long, group = "lifetime")]
+    pub expired: bool,
+    /// Keys of at least so many bytes of memory (512, 10KB, 1mb)
+    #[arg(long, value_name = "SIZE", value_parser = contract::size)]
+    pub min_memory: Option<u64>,
+}
+
+impl FilterArgs {
+    /// The filter that was asked for.
+    pub fn filter(&self) -> Filter {
+        let lifetime = match (self.permanent, self.volatile, self.expired) {
+            (true, _, _) => Some(LifetimeKind::Permanent),
+            (_, true, _) => Some(LifetimeKind::Volatile),
+            (_, _, true) => Some(LifetimeKind::Expired),
+            _ => None,
+        };
+        Filter {
+            databases: self.db.clone(),
+            types: self.r#type.clone(),
+            matching: self.matching.clone(),
+            finding: self.regex.clone(),
+            excluding: self.exclude.clone(),
+            classes: self.class.clone(),
+            lifetime,
+            min_memory: self.min_memory,
+        }
+    }
+}
+
+impl fmt::Display for FilterArgs {
+    /// The flags as they could be given again; nothing without any.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut flags = Vec::new();
+        let mut add = |flag: &str, value: String| flags.push(format!("{flag} {value}"));
+        self.db.iter().for_each(|db| add("--db", db.to_string()));
+        self.r#type.iter().for_each(|name| add("--type", name.clone()));
+        self.matching.iter().for_each(|glob| add("--match", glob.to_string()));
+        self.regex.iter().for_each(|regex| add("--regex", regex.to_string()));
+        self.exclude.iter().for_each(|glob| add("--exclude", glob.to_string()));
+        self.class.iter().for_each(|class| add("--class", class.clone()));
+        if let Some(least) = self.min_memory {
+            add("--min-memory", least.to_string());
+        }
+        for (given, flag) in [(self.permanent, "--permanent"), (self.volatile, "--volatile"), (self.expired, "--expired")] {
+            if given {
+                flags.push(flag.into());
+            }
+        }
+        f.write_str(&flags.join(" "))
+    }
 }
 
 #[derive(Debug, Args)]
@@ -77,6 +166,9 @@ pub struct ReportArgs {
     /// Write into a folder that is not empty; files of the same names are replaced
     #[arg(long, requires = "output")]
     pub force: bool,
+    /// Show key names as they are, personal data in them included
+    #[arg(long)]
+    pub show_sensitive: bool,
     /// Big keys for each type, by memory and by elements
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub top: u32,
@@ -111,6 +203,12 @@ pub struct KeysArgs {
     /// Columns of another tool: rdbtools is the memory report of redis-rdb-tools
     #[arg(long, value_enum)]
     pub preset: Option<Preset>,
+    /// Mask what looks like personal data or a token in names
+    #[arg(long)]
+    pub mask: bool,
+    /// Replace every identifier in names by a hash keyed with the content of this file: joins still work
+    #[arg(long, value_name = "SECRET_FILE", conflicts_with = "mask")]
+    pub redact: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -1,11 +1,48 @@
 //! Opens dumps: a path becomes a slice of bytes, mapped and never written to.
 
-use std::fs::File;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use memmap2::{Advice, Mmap};
+
+use crate::rdb::{Dialect, HEADER_LEN};
+
+/// What a folder of dumps holds.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Files that begin as a dump does, by name.
+    pub dumps: Vec<PathBuf>,
+    /// Files that a server writes a dump to before it gets its name.
+    pub temporary: Vec<PathBuf>,
+}
+
+/// Looks for dumps in a folder, not in folders within it.
+///
+/// # Errors
+/// What the system says when the folder or a file in it cannot be read.
+pub fn dumps_in(folder: &Path) -> io::Result<Found> {
+    let mut found = Found::default();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let path = entry.path();
+        if !path.is_file() {
+            continue;
+        }
+        if entry.file_name().as_encoded_bytes().starts_with(b"temp-") {
+            found.temporary.push(path);
+            continue;
+        }
+        let mut header = [0; HEADER_LEN];
+        if File::open(&path)?.read_exact(&mut header).is_ok() && Dialect::parse(&header).is_some() {
+            found.dumps.push(path);
+        }
+    }
+    found.dumps.sort();
+    found.temporary.sort();
+    Ok(found)
+}
 
 /// One opened file.
 #[derive(Debug)]
@@ -29,8 +66,7 @@ impl Input {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {
-            let why =
-                if metadata.is_dir() { "is a folder: name the dumps in it" } else { "is not a regular file: copy it to one" };
+            let why = if metadata.is_dir() { "is a folder" } else { "is not a regular file: copy it to one" };
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let map = if metadata.len() == 0 {

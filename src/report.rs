@@ -1,10 +1,13 @@
 //! A finished report: plain values that tables are made of.
 
+use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::analyse::{Dump, Outcome};
-use crate::census::{BigLimits, Census, ClassStats, Counts, KeyRow};
-use crate::classify::Merge;
+use crate::census::{Census, ClassStats, Counts, KeyRow};
+use crate::classify::{Classifier, Merge};
+use crate::contract::{Class, Contracts};
 use crate::measure::{Encoding, Fact, FactSink, Measure, SLOTS};
 use crate::rdb::{KeyType, Walker};
 
@@ -36,7 +39,11 @@ pub struct Report {
     /// Slots over which skew is computed.
     pub population: Population,
     /// By class, most memory first; `(other)` last.
-    pub classes: Vec<(String, ClassStats)>,
+    pub classes: Vec<ReportClass>,
+    /// Sum of the squares of memory bytes.
+    pub memory_squares: u128,
+    /// Keys in the dumps, those that a filter leaves out included.
+    pub keys_walked: u64,
     /// The largest keys of each type and those above a limit, most memory first.
     pub big_keys: Vec<BigKey>,
     /// The largest permanent keys with their class.
@@ -75,6 +82,21 @@ impl Population {
     }
 }
 
+/// A class with its figures.
+#[derive(Debug)]
+pub struct ReportClass {
+    /// Name.
+    pub name: String,
+    /// Pattern of its keys.
+    pub pattern: String,
+    /// A contract names it.
+    pub registered: bool,
+    /// Its owner by contract.
+    pub owner: Option<String>,
+    /// Figures.
+    pub stats: ClassStats,
+}
+
 /// A big key, looked at twice.
 #[derive(Debug)]
 pub struct BigKey {
@@ -84,6 +106,8 @@ pub struct BigKey {
     pub class: String,
     /// Why it is listed: names of the limits it is above, and `top`.
     pub rules: Vec<&'static str>,
+    /// Pieces that would bring it under the limits; `None` where one element alone is above.
+    pub parts: Option<u64>,
     /// Bytes of all its elements.
     pub payload_bytes: Option<u64>,
     /// Bytes of its longest element.
@@ -92,20 +116,20 @@ pub struct BigKey {
 
 impl Report {
     /// Finishes a census of `dumps`.
-    pub fn new(mut census: Census, dumps: &[Dump], outcomes: Vec<Outcome>) -> Self {
-        census.classes.widen();
+    pub fn new(mut census: Census, dumps: &[Dump], outcomes: Vec<Outcome>, contracts: Option<&Arc<Contracts>>) -> Self {
+        census.discovered.widen();
         let total = census.total();
-        let limits = census.limits().big;
-        let big_keys = big_keys(&mut census, dumps, &limits);
+        let mut classifier = Classifier::new(contracts.cloned());
+        let big_keys = big_keys(&mut census, &mut classifier, dumps);
         let permanent = census.take_permanent();
         let permanent_keys = permanent
             .into_iter()
             .map(|row| {
-                let class = census.class_name(&row.key);
+                let class = census.class_name(&row.key, &mut classifier);
                 (row, class)
             })
             .collect();
-        let Census { mut types, databases, slots, classes, .. } = census;
+        let Census { mut types, databases, slots, registered, discovered, memory_squares, .. } = census;
         types.sort_by(|(t, e, a), (u, f, b)| {
             (b.memory_bytes, b.keys, t.to_string(), e.name()).cmp(&(a.memory_bytes, a.keys, u.to_string(), f.name()))
         });
@@ -121,7 +145,9 @@ impl Report {
             databases: databases.into_iter().collect(),
             population: if recorded.is_empty() { Population::All } else { Population::Recorded(recorded) },
             slots,
-            classes: shown_classes(classes.into_classes(), &total),
+            classes: shown_classes(registered_classes(registered, contracts), discovered.into_classes(), &total),
+            memory_squares,
+            keys_walked: outcomes.iter().map(|outcome| outcome.passed.keys).sum(),
             big_keys,
             permanent_keys,
             outcomes,
@@ -144,36 +170,61 @@ impl Report {
     }
 }
 
-/// Sorts classes, and sums those at the end of the list: above [`MOST_CLASSES`] all, above [`FEW_CLASSES`] the smallest, as long as
-/// together they stay below [`SMALL_SHARE`] of keys and of memory.
-fn shown_classes(mut classes: Vec<(String, ClassStats)>, total: &Counts) -> Vec<(String, ClassStats)> {
-    classes.sort_by(|(name, a), (other, b)| {
-        (b.counts.memory_bytes, b.counts.keys, name).cmp(&(a.counts.memory_bytes, a.counts.keys, other))
-    });
-    let mut shown = classes.len();
+/// The contracts' classes with what was found of them, those without keys included.
+fn registered_classes(stats: Vec<ClassStats>, contracts: Option<&Arc<Contracts>>) -> Vec<ReportClass> {
+    let classes = contracts.map_or(&[][..], |contracts| &contracts.classes);
+    let class = |(class, stats): (&Class, ClassStats)| ReportClass {
+        name: class.name.clone(),
+        pattern: class.pattern.clone(),
+        registered: true,
+        owner: class.owner.clone(),
+        stats,
+    };
+    classes.iter().zip(stats).map(class).collect()
+}
+
+/// Sorts classes, and sums the discovered ones at the end of the list: above [`MOST_CLASSES`] all, above [`FEW_CLASSES`] the smallest, as
+/// long as together they stay below [`SMALL_SHARE`] of keys and of memory.
+fn shown_classes(registered: Vec<ReportClass>, discovered: Vec<(String, ClassStats)>, total: &Counts) -> Vec<ReportClass> {
+    let shape =
+        |(name, stats): (String, ClassStats)| ReportClass { pattern: name.clone(), name, registered: false, owner: None, stats };
+    let mut discovered: Vec<ReportClass> = discovered.into_iter().map(shape).collect();
+    discovered.sort_by(by_memory);
+    let mut shown = discovered.len();
     let (mut keys, mut memory) = (0, 0);
-    while shown >= FEW_CLASSES {
-        let counts = &classes[shown - 1].1.counts;
+    while shown > 0 && registered.len() + shown >= FEW_CLASSES {
+        let counts = &discovered[shown - 1].stats.counts;
         keys += counts.keys;
         memory += counts.memory_bytes;
         let small = |part: u64, whole: u64| (part as f64) < whole as f64 * SMALL_SHARE;
-        if shown <= MOST_CLASSES && !(small(keys, total.keys) && small(memory, total.memory_bytes)) {
+        if registered.len() + shown <= MOST_CLASSES && !(small(keys, total.keys) && small(memory, total.memory_bytes)) {
             break;
         }
         shown -= 1;
     }
     // A single class has a better name than "other".
-    if classes.len() - shown > 1 {
-        let rest = classes.split_off(shown).into_iter().fold(ClassStats::default(), |mut sum, (_, stats)| {
-            sum.merge(stats);
+    let rest = if discovered.len() - shown > 1 { discovered.split_off(shown) } else { Vec::new() };
+    let mut classes = registered;
+    classes.append(&mut discovered);
+    classes.sort_by(by_memory);
+    if !rest.is_empty() {
+        let sum = rest.into_iter().fold(ClassStats::default(), |mut sum, class| {
+            sum.merge(class.stats);
             sum
         });
-        classes.push((OTHER.into(), rest));
+        classes.push(ReportClass { pattern: String::new(), ..shape((OTHER.into(), sum)) });
     }
     classes
 }
 
-fn big_keys(census: &mut Census, dumps: &[Dump], limits: &BigLimits) -> Vec<BigKey> {
+/// Most memory first, then most keys, then by name.
+fn by_memory(a: &ReportClass, b: &ReportClass) -> Ordering {
+    let order = |class: &ReportClass| (Reverse(class.stats.counts.memory_bytes), Reverse(class.stats.counts.keys));
+    order(a).cmp(&order(b)).then_with(|| a.name.cmp(&b.name))
+}
+
+fn big_keys(census: &mut Census, classifier: &mut Classifier, dumps: &[Dump]) -> Vec<BigKey> {
+    let limits = census.limits();
     // By place: one row for each key, whatever lists it is on.
     let mut listed: HashMap<(u32, u64), (KeyRow, bool)> = HashMap::new();
     for row in census.take_over() {
@@ -190,9 +241,11 @@ fn big_keys(census: &mut Census, dumps: &[Dump], limits: &BigLimits) -> Vec<BigK
     rows.into_iter()
         .map(|(row, top)| {
             let (payload_bytes, largest_element_bytes) = deep_look(dumps, &row);
+            let limits = limits.of(classifier.classify(&row.key, false).registered);
             let mut rules = limits.rules(&row);
             rules.extend(top.then_some("top"));
-            BigKey { class: census.class_name(&row.key), rules, payload_bytes, largest_element_bytes, row }
+            let (class, parts) = (census.class_name(&row.key, classifier), limits.parts(&row));
+            BigKey { class, rules, parts, payload_bytes, largest_element_bytes, row }
         })
         .collect()
 }

@@ -9,8 +9,9 @@ use indicatif::HumanCount;
 use rdbscope::analyse::Dump;
 use rdbscope::census::TTL_BUCKETS;
 use rdbscope::key_text;
+use rdbscope::privacy::Names;
 use rdbscope::report::Report;
-use rdbscope::tables::Skew;
+use rdbscope::skew::Skew;
 use rdbscope::time;
 
 /// Rows of the longest list on the screen.
@@ -30,12 +31,17 @@ pub fn count_text(n: u64) -> String {
     HumanCount(n).to_string()
 }
 
-/// The summary of a report.
-pub fn summary(report: &Report, dumps: &[Dump], colours: bool) -> String {
+/// The summary of a report; `filter` is what was asked for, and empty where nothing was.
+pub fn summary(report: &Report, dumps: &[Dump], names: &Names, filter: &str, colours: bool) -> String {
     let mut text = String::new();
+    let name = |key: &[u8]| cut(&key_text::escape(&names.of(key)));
     let heading = |name: &str| if colours { format!("\x1b[1m{name}\x1b[0m") } else { name.to_string() };
     let total = &report.total;
     // Writing to a String does not fail.
+    if !filter.is_empty() {
+        let (matched, walked) = (count_text(total.keys), count_text(report.keys_walked));
+        let _ = writeln!(text, "Filtered: {matched} of {walked} keys matched {filter}");
+    }
     for (dump, outcome) in dumps.iter().zip(&report.outcomes).take(KEY_ROWS) {
         let version = dump
             .head
@@ -87,11 +93,12 @@ pub fn summary(report: &Report, dumps: &[Dump], colours: bool) -> String {
         report.classes.len().min(CLASS_ROWS),
         report.classes.len()
     );
-    let rows = report.classes.iter().take(CLASS_ROWS).map(|(name, stats)| {
+    let rows = report.classes.iter().take(CLASS_ROWS).map(|class| {
+        let stats = &class.stats;
         let counts = &stats.counts;
         let [p99] = stats.memory.quantiles([0.99]);
         [
-            cut(name),
+            cut(&names.of_text(&class.name)),
             count_text(counts.keys),
             bytes_text(counts.memory_bytes),
             percent(counts.memory_bytes, total.memory_bytes),
@@ -104,7 +111,7 @@ pub fn summary(report: &Report, dumps: &[Dump], colours: bool) -> String {
     let _ = writeln!(text, "\n{}", heading("Big keys"));
     let rows = report.big_keys.iter().take(KEY_ROWS).map(|big| {
         [
-            cut(&key_text::escape(&big.row.key)),
+            name(&big.row.key),
             format!("{} {}", big.row.key_type, big.row.encoding),
             big.row.elements.map_or_else(String::new, count_text),
             big.row.memory_bytes.map_or_else(|| "not modelled".into(), bytes_text),
@@ -121,7 +128,7 @@ pub fn summary(report: &Report, dumps: &[Dump], colours: bool) -> String {
         percent(total.permanent_memory_bytes, total.memory_bytes),
     );
     let rows = report.permanent_keys.iter().take(3).map(|(row, class)| {
-        [cut(&key_text::escape(&row.key)), row.memory_bytes.map_or_else(|| "not modelled".into(), bytes_text), cut(class)]
+        [name(&row.key), row.memory_bytes.map_or_else(|| "not modelled".into(), bytes_text), cut(&names.of_text(class))]
     });
     text.push_str(&grid(["key", "memory", "class"], rows));
     let _ = writeln!(text, "\n{}  {}", heading("TTL"), ttl_line(report));
@@ -133,7 +140,7 @@ pub fn summary(report: &Report, dumps: &[Dump], colours: bool) -> String {
 fn ttl_line(report: &Report) -> String {
     let mut parts = Vec::new();
     for (at, bucket) in TTL_BUCKETS.iter().enumerate() {
-        let keys: u64 = report.classes.iter().map(|(_, stats)| stats.ttl[at].0).sum();
+        let keys: u64 = report.classes.iter().map(|class| class.stats.ttl[at].0).sum();
         if keys > 0 {
             let upto = if bucket.upper_seconds.is_some() { "≤" } else { "" };
             parts.push(format!("{upto}{} {}", bucket.name, count_text(keys)));
@@ -143,10 +150,13 @@ fn ttl_line(report: &Report) -> String {
 }
 
 fn slot_line(report: &Report) -> String {
-    let keys = Skew::of(report, |counts| counts.keys);
-    let memory = Skew::of(report, |counts| counts.memory_bytes);
+    let keys = Skew::of_keys(report);
+    let memory = Skew::of_memory(report);
     let fullest = |skew: &Skew, value: String| match (skew.max_slot, skew.max_over_mean) {
-        (Some(slot), Some(ratio)) => format!("slot {slot} with {value}, {ratio:.1} × the mean"),
+        (Some(slot), Some(ratio)) => {
+            let chance = skew.expected_max_over_mean.map_or_else(String::new, |x| format!(" (chance: {x:.1} ×)"));
+            format!("slot {slot} with {value}, {ratio:.1} × the mean{chance}")
+        }
         _ => "none".into(),
     };
     format!(

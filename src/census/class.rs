@@ -69,6 +69,10 @@ pub struct ClassStats {
     pub ttl_seconds: Histogram,
     /// Keys and memory by remaining lifetime, as [`TTL_BUCKETS`].
     pub ttl: [(u64, u64); TTL_BUCKETS.len()],
+    /// Keys and memory by size: at index n the keys whose memory is from 2^n to 2^(n+1) - 1 bytes.
+    pub sizes: Vec<(u64, u64)>,
+    /// Memory and bytes of the permanent key that takes most memory, the smallest key bytes among equals.
+    pub largest_permanent: Option<(u64, Box<[u8]>)>,
     /// The smallest key bytes.
     pub example_key: Option<Box<[u8]>>,
     /// The key that takes most memory, the smallest key bytes among equals.
@@ -88,6 +92,10 @@ impl ClassStats {
         }
         if let Some(memory) = fact.memory_bytes {
             self.memory.record(memory);
+            self.count_size(memory.max(1).ilog2() as usize, 1, memory);
+        }
+        if fact.lifetime == Lifetime::Permanent {
+            self.offer_permanent(memory, fact.key);
         }
         if let Lifetime::Volatile { left_ms: Some(left) } = fact.lifetime {
             self.ttl_seconds.record(left / 1000);
@@ -102,6 +110,27 @@ impl ClassStats {
             self.largest_key = Some(fact.key.into());
         } else if memory == largest_before {
             keep_smaller(&mut self.largest_key, fact.key);
+        }
+    }
+
+    #[inline]
+    fn count_size(&mut self, at: usize, keys: u64, bytes: u64) {
+        if self.sizes.len() <= at {
+            self.sizes.resize(at + 1, (0, 0));
+        }
+        let (sum_keys, sum_bytes) = &mut self.sizes[at];
+        *sum_keys += keys;
+        *sum_bytes = sum_bytes.saturating_add(bytes);
+    }
+
+    #[inline]
+    fn offer_permanent(&mut self, memory: u64, key: &[u8]) {
+        let larger = match &self.largest_permanent {
+            None => true,
+            Some((most, kept)) => memory > *most || (memory == *most && key < &**kept),
+        };
+        if larger {
+            self.largest_permanent = Some((memory, key.into()));
         }
     }
 }
@@ -137,6 +166,12 @@ impl Merge for ClassStats {
         for ((keys, bytes), (more_keys, more_bytes)) in self.ttl.iter_mut().zip(other.ttl) {
             *keys += more_keys;
             *bytes = bytes.saturating_add(more_bytes);
+        }
+        for (at, (keys, bytes)) in other.sizes.into_iter().enumerate().filter(|(_, (keys, _))| *keys > 0) {
+            self.count_size(at, keys, bytes);
+        }
+        if let Some((memory, key)) = other.largest_permanent {
+            self.offer_permanent(memory, &key);
         }
         if let Some(key) = other.example_key {
             keep_smaller(&mut self.example_key, &key);

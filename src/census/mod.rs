@@ -6,21 +6,25 @@ mod histogram;
 mod top;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub use class::{ClassStats, TTL_BUCKETS, TtlBucket};
 pub use counts::Counts;
 pub use histogram::Histogram;
 pub use top::{KeyRow, TopKeys};
 
-use crate::classify::{Discovery, Merge, Separators, Shape};
+use crate::classify::{Class, Classifier, Discovery, Merge};
+use crate::contract::{Contracts, Limits};
 use crate::measure::{Encoding, Fact, Lifetime, SLOTS};
 use crate::rdb::KeyType;
 
 /// Limits above which a key is big.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BigLimits {
-    /// Bytes of a string value, or of one element.
+    /// Bytes of a string value.
     pub string_bytes: u64,
+    /// Bytes of one element.
+    pub member_bytes: u64,
     /// Elements.
     pub elements: u64,
     /// Bytes in memory.
@@ -28,9 +32,9 @@ pub struct BigLimits {
 }
 
 impl Default for BigLimits {
-    /// 10KB, 5000 elements, 1mb.
+    /// A string or element of 10KB, 5000 elements, 1mb.
     fn default() -> Self {
-        Self { string_bytes: 10 << 10, elements: 5000, memory_bytes: 1 << 20 }
+        Self { string_bytes: 10 << 10, member_bytes: 10 << 10, elements: 5000, memory_bytes: 1 << 20 }
     }
 }
 
@@ -43,22 +47,58 @@ pub struct ListLimits {
     pub over: usize,
     /// Permanent keys.
     pub permanent: usize,
-    /// When a key is big.
-    pub big: BigLimits,
 }
 
 impl Default for ListLimits {
     fn default() -> Self {
-        Self { top: 100, over: 1000, permanent: 1000, big: BigLimits::default() }
+        Self { top: 100, over: 1000, permanent: 1000 }
+    }
+}
+
+/// The limits of every class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClassLimits {
+    /// Of classes that no contract names.
+    pub default: BigLimits,
+    /// Of the contracts' classes, in their order.
+    pub registered: Vec<BigLimits>,
+}
+
+impl ClassLimits {
+    /// The limits that contracts set, and the defaults where they set none.
+    pub fn new(contracts: Option<&Contracts>) -> Self {
+        let big = |limits: Limits| {
+            let default = BigLimits::default();
+            BigLimits {
+                string_bytes: limits.string_bytes.unwrap_or(default.string_bytes),
+                member_bytes: limits.member_bytes.unwrap_or(default.member_bytes),
+                elements: limits.elements.unwrap_or(default.elements),
+                memory_bytes: limits.memory_bytes.unwrap_or(default.memory_bytes),
+            }
+        };
+        let wide = contracts.map_or_else(Limits::default, |contracts| contracts.limits);
+        let registered =
+            contracts.map_or_else(Vec::new, |contracts| contracts.classes.iter().map(|c| big(c.limits.or(wide))).collect());
+        Self { default: big(wide), registered }
+    }
+
+    /// The limits of a class.
+    #[inline]
+    pub fn of(&self, registered: Option<usize>) -> &BigLimits {
+        registered.and_then(|class| self.registered.get(class)).unwrap_or(&self.default)
+    }
+
+    /// The smallest limit of an element in any class: below it no packed value needs to be opened.
+    pub fn smallest_member(&self) -> u64 {
+        self.registered.iter().chain([&self.default]).map(|limits| limits.member_bytes).min().unwrap_or(0)
     }
 }
 
 /// Everything that is added up over keys.
 #[derive(Debug)]
 pub struct Census {
-    limits: ListLimits,
-    separators: Separators,
-    shape: Shape,
+    lists: ListLimits,
+    limits: Arc<ClassLimits>,
     input: u32,
     /// By type and encoding.
     pub types: Vec<(KeyType, Encoding, Counts)>,
@@ -66,8 +106,12 @@ pub struct Census {
     pub databases: BTreeMap<u64, Counts>,
     /// By slot, all of them.
     pub slots: Vec<Counts>,
-    /// By class.
-    pub classes: Discovery<ClassStats>,
+    /// By class of the contracts, in their order.
+    pub registered: Vec<ClassStats>,
+    /// By discovered class.
+    pub discovered: Discovery<ClassStats>,
+    /// Sum of the squares of memory bytes, for the spread that chance would give.
+    pub memory_squares: u128,
     permanent: TopKeys,
     over: TopKeys,
     /// Largest keys of each type, by memory and by elements. Module types are one.
@@ -76,19 +120,20 @@ pub struct Census {
 }
 
 impl Census {
-    /// An empty census.
-    pub fn new(limits: ListLimits, separators: Separators) -> Self {
+    /// An empty census of keys with `limits`.
+    pub fn new(lists: ListLimits, limits: Arc<ClassLimits>) -> Self {
         Self {
-            limits,
-            separators,
-            shape: Shape::default(),
+            lists,
             input: 0,
             types: Vec::new(),
             databases: BTreeMap::new(),
             slots: vec![Counts::default(); usize::from(SLOTS)],
-            classes: Discovery::default(),
-            permanent: TopKeys::new(limits.permanent),
-            over: TopKeys::new(limits.over),
+            registered: vec![ClassStats::default(); limits.registered.len()],
+            limits,
+            discovered: Discovery::default(),
+            memory_squares: 0,
+            permanent: TopKeys::new(lists.permanent),
+            over: TopKeys::new(lists.over),
             top: Vec::new(),
             last_db: None,
         }
@@ -101,7 +146,7 @@ impl Census {
 
     /// Adds one key.
     #[inline]
-    pub fn add(&mut self, fact: &Fact<'_>) {
+    pub fn add(&mut self, fact: &Fact<'_>, class: Class<'_>) {
         match self.types.iter_mut().find(|(t, e, _)| (*t, *e) == (fact.key_type, fact.encoding)) {
             Some((_, _, counts)) => counts.add(fact),
             None => {
@@ -120,9 +165,13 @@ impl Census {
             }
         }
         self.slots[usize::from(fact.slot)].add(fact);
-        self.shape.take(fact.key, &self.separators);
-        self.classes.class(&self.shape).add(fact);
-        self.list(fact);
+        match class.registered.and_then(|at| self.registered.get_mut(at)) {
+            Some(stats) => stats.add(fact),
+            None => self.discovered.class(class.shape).add(fact),
+        }
+        let memory = u128::from(fact.memory_bytes.unwrap_or(0));
+        self.memory_squares = self.memory_squares.saturating_add(memory * memory);
+        self.list(fact, class.registered);
     }
 
     /// Adds all that `other` holds.
@@ -143,7 +192,11 @@ impl Census {
                 sum.merge(counts);
             }
         }
-        self.classes.merge(other.classes);
+        for (sum, stats) in self.registered.iter_mut().zip(other.registered) {
+            sum.merge(stats);
+        }
+        self.discovered.merge(other.discovered);
+        self.memory_squares = self.memory_squares.saturating_add(other.memory_squares);
         self.permanent.merge(other.permanent);
         self.over.merge(other.over);
         for (key_type, by_memory, by_elements) in other.top {
@@ -167,9 +220,9 @@ impl Census {
         total
     }
 
-    /// What lists keep.
-    pub fn limits(&self) -> &ListLimits {
-        &self.limits
+    /// When the keys of a class are big.
+    pub fn limits(&self) -> Arc<ClassLimits> {
+        Arc::clone(&self.limits)
     }
 
     /// The largest keys of each type by memory and by elements; a key may be there twice.
@@ -190,9 +243,12 @@ impl Census {
     }
 
     /// Name of the class that `key` belongs to, once all keys were added.
-    pub fn class_name(&mut self, key: &[u8]) -> String {
-        self.shape.take(key, &self.separators);
-        self.classes.name(&self.shape)
+    pub fn class_name(&self, key: &[u8], classifier: &mut Classifier) -> String {
+        let registered = classifier.classify(key, false).registered;
+        match registered.zip(classifier.contracts()).and_then(|(at, contracts)| contracts.classes.get(at)) {
+            Some(class) => class.name.clone(),
+            None => self.discovered.name(classifier.classify(key, true).shape),
+        }
     }
 
     fn settle_db(&mut self) {
@@ -202,13 +258,13 @@ impl Census {
     }
 
     #[inline]
-    fn list(&mut self, fact: &Fact<'_>) {
+    fn list(&mut self, fact: &Fact<'_>, registered: Option<usize>) {
         let input = self.input;
         let memory = fact.memory_bytes.unwrap_or(0);
         if fact.lifetime == Lifetime::Permanent {
             self.permanent.offer(memory, fact, input);
         }
-        if self.limits.big.broken_by(fact) {
+        if self.limits.of(registered).broken_by(fact) {
             self.over.offer(memory, fact, input);
         }
         let group = (fact.key_type.kind() == "core").then_some(fact.key_type);
@@ -224,7 +280,7 @@ impl Census {
         let at = match self.top.iter().position(|(g, _, _)| *g == group) {
             Some(at) => at,
             None => {
-                let top = self.limits.top;
+                let top = self.lists.top;
                 self.top.push((group, TopKeys::new(top), TopKeys::new(top)));
                 self.top.len() - 1
             }
@@ -237,7 +293,8 @@ impl Census {
 impl BigLimits {
     #[inline]
     fn broken_by(&self, fact: &Fact<'_>) -> bool {
-        fact.longest_seen_bytes > self.string_bytes
+        let longest = if fact.key_type == KeyType::String { self.string_bytes } else { self.member_bytes };
+        fact.longest_seen_bytes > longest
             || fact.elements.is_some_and(|elements| elements > self.elements)
             || fact.memory_bytes.is_some_and(|memory| memory > self.memory_bytes)
     }
@@ -245,7 +302,7 @@ impl BigLimits {
     /// Names of the limits that a listed key is above.
     pub fn rules(&self, row: &KeyRow) -> Vec<&'static str> {
         let string = row.string_bytes.is_some_and(|bytes| bytes > self.string_bytes);
-        let member = row.string_bytes.is_none() && row.longest_seen_bytes > self.string_bytes;
+        let member = row.string_bytes.is_none() && row.longest_seen_bytes > self.member_bytes;
         [
             (row.memory_bytes.is_some_and(|bytes| bytes > self.memory_bytes), "memory"),
             (row.elements.is_some_and(|elements| elements > self.elements), "elements"),
@@ -255,5 +312,19 @@ impl BigLimits {
         .into_iter()
         .filter_map(|(broken, rule)| broken.then_some(rule))
         .collect()
+    }
+
+    /// Pieces that would bring a key under the limits: 1 where it is under them already, `None` where one element alone is above.
+    pub fn parts(&self, row: &KeyRow) -> Option<u64> {
+        let pieces = |size: Option<u64>, limit: u64| size.unwrap_or(0).div_ceil(limit.max(1)).max(1);
+        if row.string_bytes.is_none() && row.longest_seen_bytes > self.member_bytes {
+            return None;
+        }
+        let parts = [
+            pieces(row.memory_bytes, self.memory_bytes),
+            pieces(row.elements, self.elements),
+            pieces(row.string_bytes, self.string_bytes),
+        ];
+        parts.into_iter().max()
     }
 }

@@ -150,7 +150,7 @@ fn whole(core: &[u8], kinds: u8) -> Option<&'static str> {
     if is_ulid(core) {
         return Some("ulid");
     }
-    is_random_token(core, kinds).then_some("base64url")
+    is_random_token_of(core, kinds).then_some("base64url")
 }
 
 fn is_ip(text: &[u8]) -> bool {
@@ -222,7 +222,7 @@ fn run(part: &[u8], kinds: u8) -> Option<&'static str> {
     if is_hex(part, kinds) {
         return Some("hex");
     }
-    (!is_word(part, kinds)).then_some("slug")
+    (!is_word_of(part, kinds)).then_some("slug")
 }
 
 /// Types whose text holds joining characters, at the start of `text` and up to the end of a part.
@@ -238,9 +238,20 @@ fn structured(text: &[u8]) -> Option<(&'static str, usize)> {
     })
 }
 
+/// A word: see [`is_word_of`].
+pub fn is_word(part: &[u8]) -> bool {
+    let kinds = kind::all(part);
+    is_word_of(part, kinds) && !is_hex(part, kinds)
+}
+
+/// A token of mixed case and digits: see [`is_random_token_of`].
+pub fn is_random_token(text: &[u8]) -> bool {
+    is_random_token_of(text, kind::all(text))
+}
+
 /// Letters, also of other alphabets, alone or directly followed by one or two digits.
 #[inline]
-fn is_word(part: &[u8], kinds: u8) -> bool {
+fn is_word_of(part: &[u8], kinds: u8) -> bool {
     let digits = if kinds & kind::DIGIT == 0 { 0 } else { part.iter().rev().take_while(|b| b.is_ascii_digit()).count() };
     let letters = part.len() - digits;
     (1..=LONGEST_WORD).contains(&letters)
@@ -325,7 +336,7 @@ fn is_email(text: &[u8]) -> bool {
 }
 
 /// Lower case, upper case and digits of base64url, changing often enough to be no name in camel case.
-fn is_random_token(text: &[u8], kinds: u8) -> bool {
+fn is_random_token_of(text: &[u8], kinds: u8) -> bool {
     const LOWER: u8 = kind::LOWER | kind::LOWER_HEX;
     const UPPER: u8 = kind::UPPER | kind::UPPER_HEX;
     if text.len() < SHORTEST_TOKEN || [LOWER, UPPER, kind::DIGIT].iter().any(|class| kinds & class == 0) {

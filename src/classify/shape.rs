@@ -19,6 +19,18 @@ impl Separators {
         Self(is)
     }
 
+    /// The first segment of `key`, and what follows the run of separators after it; `None` where the key ends.
+    #[inline]
+    pub fn split<'k>(&self, key: &'k [u8]) -> (&'k [u8], Option<&'k [u8]>) {
+        let len = key.iter().position(|&b| self.has(b)).unwrap_or(key.len());
+        let (segment, after) = key.split_at(len);
+        if after.is_empty() {
+            return (segment, None);
+        }
+        let run = after.iter().position(|&b| !self.has(b)).unwrap_or(after.len());
+        (segment, Some(&after[run..]))
+    }
+
     #[inline]
     fn has(&self, byte: u8) -> bool {
         self.0[usize::from(byte)]
@@ -42,7 +54,7 @@ pub struct Part {
 }
 
 /// Buffer for the shape of one key, used over and over.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Shape {
     text: Vec<u8>,
     parts: Vec<Part>,
@@ -60,18 +72,16 @@ impl Shape {
                 self.end_part(false);
                 return;
             }
-            let len = rest.iter().position(|&b| separators.has(b)).unwrap_or(rest.len());
-            let (segment, after) = rest.split_at(len);
+            let (segment, after) = separators.split(rest);
             let literal = segment::shape(segment, &mut self.text);
             self.end_part(literal);
             if self.text == segment::BINARY {
                 return;
             }
-            let Some(&separator) = after.first() else { return };
+            let Some(after) = after else { return };
             // The separator is the start of the next part.
-            self.text.push(separator);
-            let run = after.iter().position(|&b| !separators.has(b)).unwrap_or(after.len());
-            rest = &after[run..];
+            self.text.push(rest[segment.len()]);
+            rest = after;
         }
     }
 

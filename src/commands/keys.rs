@@ -1,23 +1,35 @@
 //! `rdbscope keys`.
 
+use std::fs;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 
 use rdbscope::analyse::{self, Dump, Options, PieceSink};
-use rdbscope::classify::{Separators, Shape};
+use rdbscope::classify::{Classifier, Separators};
 use rdbscope::measure::Fact;
+use rdbscope::privacy::Names;
 use rdbscope::render::{RowFormat, RowWriter};
-use rdbscope::tables::{KEY_COLUMNS, KeyColumn, RDBTOOLS_COLUMNS, key_column};
+use rdbscope::tables::{KEY_COLUMNS, KeyColumn, KeySource, RDBTOOLS_COLUMNS, key_column};
 
 use super::{Exit, complain, explain, open, options};
 use crate::cli::{Global, KeysArgs, KeysFormat, Preset};
 use crate::output::WholeFile;
 use crate::progress::Progress;
 
+/// Fewest bytes of the secret of `--redact`: below, it can be guessed.
+const SHORTEST_SECRET: usize = 16;
+
 pub fn run(global: &Global, args: &KeysArgs) -> Exit {
     let Some((columns, deep)) = columns(args) else { return Exit::Usage };
-    let options = options(global, &args.input);
+    let options = match options(global, &args.input) {
+        Ok(options) => options,
+        Err(exit) => return exit,
+    };
+    let names = match names(args, &options) {
+        Ok(names) => names,
+        Err(exit) => return exit,
+    };
     let mut out = match args.output.as_deref() {
         None => Out::Stdout(io::stdout()),
         Some(path) => match WholeFile::create(path) {
@@ -28,7 +40,7 @@ pub fn run(global: &Global, args: &KeysArgs) -> Exit {
             }
         },
     };
-    let (dumps, mut exit) = open(&args.input, &options);
+    let (dumps, mut exit) = open(global, &args.input, &options);
     if dumps.is_empty() {
         return exit;
     }
@@ -36,9 +48,9 @@ pub fn run(global: &Global, args: &KeysArgs) -> Exit {
         KeysFormat::Csv => RowFormat::Csv,
         KeysFormat::Jsonl => RowFormat::Jsonl,
     };
-    let rows = Rows { global, columns: &columns, format, options: &options };
+    let rows = Rows { global, columns: &columns, format, options: &options, names: &names };
     let written = if deep { rows.write::<true>(&dumps, &mut out) } else { rows.write::<false>(&dumps, &mut out) };
-    let (keys, walked) = match written.and_then(|written| out.finish().map(|()| written)) {
+    let (written, keys, walked) = match written.and_then(|written| out.finish().map(|()| written)) {
         Ok(written) => written,
         // Whoever read the rows has enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return exit,
@@ -49,7 +61,16 @@ pub fn run(global: &Global, args: &KeysArgs) -> Exit {
     };
     exit = exit.max(walked);
     if !global.quiet {
-        eprintln!("rdbscope: {keys} keys; their names are exact, personal data in them included");
+        let how = match names {
+            Names::Exact => "names are exact, personal data in them included",
+            Names::Masked => "what looks like personal data in names is masked",
+            Names::Redacted { .. } => "identifiers in names are hashed; words stay",
+        };
+        if options.filter.is_empty() {
+            eprintln!("rdbscope: {keys} keys; {how}");
+        } else {
+            eprintln!("rdbscope: {written} of {keys} keys matched; {how}");
+        }
     }
     exit
 }
@@ -79,22 +100,50 @@ fn columns(args: &KeysArgs) -> Option<(Vec<KeyColumn>, bool)> {
     Some((columns, deep))
 }
 
+/// How names appear.
+fn names(args: &KeysArgs, options: &Options) -> Result<Names, Exit> {
+    if args.mask {
+        return Ok(Names::Masked);
+    }
+    let Some(path) = args.redact.as_deref() else { return Ok(Names::Exact) };
+    match fs::read(path) {
+        Ok(secret) if secret.trim_ascii().len() >= SHORTEST_SECRET => {
+            let separators =
+                options.contracts.as_ref().map_or_else(Separators::default, |contracts| Separators::new(&contracts.separators));
+            Ok(Names::redacted(secret.trim_ascii(), separators))
+        }
+        Ok(_) => {
+            complain(&format!(
+                "{}: a secret needs {SHORTEST_SECRET} bytes or more: fill the file from a random source",
+                path.display()
+            ));
+            Err(Exit::Usage)
+        }
+        Err(error) => {
+            complain(&format!("{}: {error}", path.display()));
+            Err(Exit::Usage)
+        }
+    }
+}
+
 struct Rows<'r> {
     global: &'r Global,
     columns: &'r [KeyColumn],
     format: RowFormat,
     options: &'r Options,
+    names: &'r Names,
 }
 
 impl Rows<'_> {
-    /// Writes a row for every key of the dumps and returns how many there were.
-    fn write<const DEEP: bool>(&self, dumps: &[Dump], out: &mut Out) -> io::Result<(u64, Exit)> {
+    /// Writes a row for every key of the dumps that is asked for, and returns how many rows and keys there were.
+    fn write<const DEEP: bool>(&self, dumps: &[Dump], out: &mut Out) -> io::Result<(u64, u64, Exit)> {
         let mut header = self.writer();
         header.header()?;
         out.write_all(&header.take())?;
         let bytes = dumps.iter().map(|dump| dump.input.bytes().len() as u64).sum();
         let progress = Progress::new(bytes, self.global.quiet);
         let workers = Mutex::new(Vec::<RowWorker<'_, DEEP>>::new());
+        let mut written = 0;
         let mut keys = 0;
         let mut exit = Exit::Done;
         for dump in dumps {
@@ -104,15 +153,19 @@ impl Rows<'_> {
                 self.options,
                 &workers,
                 || RowWorker {
-                    columns: self.columns,
-                    separators: &self.options.separators,
-                    shape: Shape::default(),
+                    rows: self,
+                    classifier: Classifier::new(self.options.contracts.clone()),
                     writer: self.writer(),
+                    written: 0,
                     failed: None,
                 },
-                |worker| worker.failed.take().map_or_else(|| Ok(worker.writer.take()), Err),
-                |rows: io::Result<Vec<u8>>, advance| {
+                |worker| {
+                    let rows = worker.failed.take().map_or_else(|| Ok(worker.writer.take()), Err);
+                    (rows, std::mem::take(&mut worker.written))
+                },
+                |(rows, count): (io::Result<Vec<u8>>, u64), advance| {
                     progress.advance(advance);
+                    written += count;
                     match rows.and_then(|rows| out.write_all(&rows)) {
                         Ok(()) => ControlFlow::Continue(()),
                         Err(error) => {
@@ -128,7 +181,7 @@ impl Rows<'_> {
             keys += outcome.passed.keys;
             exit = exit.max(explain(self.global, dump, &outcome));
         }
-        Ok((keys, exit))
+        Ok((written, keys, exit))
     }
 
     fn writer(&self) -> RowWriter {
@@ -137,10 +190,10 @@ impl Rows<'_> {
 }
 
 struct RowWorker<'r, const DEEP: bool> {
-    columns: &'r [KeyColumn],
-    separators: &'r Separators,
-    shape: Shape,
+    rows: &'r Rows<'r>,
+    classifier: Classifier,
     writer: RowWriter,
+    written: u64,
     failed: Option<io::Error>,
 }
 
@@ -148,11 +201,21 @@ impl<const DEEP: bool> PieceSink for RowWorker<'_, DEEP> {
     const DEEP: bool = DEEP;
 
     fn fact(&mut self, fact: &Fact<'_>) {
-        self.shape.take(fact.key, self.separators);
-        let shape = self.shape.text();
-        if let Err(error) = self.writer.row(self.columns.iter().map(|column| (column.cell)(fact, shape))) {
+        let Rows { columns, options, names, .. } = self.rows;
+        let Some(class) = options.filter.admit(&mut self.classifier, fact, true) else { return };
+        // A shape is made of key text and placeholders.
+        let shape = String::from_utf8_lossy(class.shape.text());
+        let registered = class.registered.zip(options.contracts.as_ref()).and_then(|(at, contracts)| contracts.classes.get(at));
+        let source = KeySource {
+            fact,
+            name: &names.of(fact.key),
+            class: registered.map(|class| class.name.as_str()),
+            shape: &names.of_text(&shape),
+        };
+        if let Err(error) = self.writer.row(columns.iter().map(|column| (column.cell)(source))) {
             self.failed = Some(error);
         }
+        self.written += 1;
     }
 }
 

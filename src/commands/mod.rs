@@ -4,11 +4,15 @@ mod info;
 mod keys;
 mod report;
 
+use std::fs;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use rdbscope::analyse::{self, Dump, Options, Outcome};
-use rdbscope::input::Input;
+use rdbscope::contract::Contracts;
+use rdbscope::input::{self, Input};
 use rdbscope::scan::{ChecksumState, ScanOptions};
 
 use crate::cli::{Cli, Command, Global, InputArgs};
@@ -61,30 +65,72 @@ fn warn(global: &Global, message: &str) {
     }
 }
 
-fn options(global: &Global, input: &InputArgs) -> Options {
+/// What the flags ask for; complains where the contracts file is wrong.
+fn options(global: &Global, input: &InputArgs) -> Result<Options, Exit> {
     let default = ScanOptions::default();
     let scan = ScanOptions { piece_bytes: global.piece_bytes.unwrap_or(default.piece_bytes), checksum: !input.no_checksum };
-    Options { as_of_ms: input.as_of, scan, ..Options::default() }
+    let contracts = input.contracts.as_deref().map(contracts).transpose()?;
+    Ok(Options { as_of_ms: input.as_of, contracts, filter: input.filter.filter(), scan, ..Options::default() })
+}
+
+/// Reads a contracts file; complains of every mistake in it.
+fn contracts(path: &Path) -> Result<Arc<Contracts>, Exit> {
+    let text = fs::read_to_string(path).map_err(|error| {
+        complain(&format!("{}: {error}", path.display()));
+        Exit::Usage
+    })?;
+    Contracts::parse(&text).map(Arc::new).map_err(|mistakes| {
+        for mistake in mistakes {
+            complain(&format!("{}:{mistake}", path.display()));
+        }
+        Exit::Usage
+    })
 }
 
 /// Opens the dumps in the order of their content; what is none is complained of and left out.
-fn open(args: &InputArgs, options: &Options) -> (Vec<Dump>, Exit) {
+fn open(global: &Global, args: &InputArgs, options: &Options) -> (Vec<Dump>, Exit) {
     let mut exit = Exit::Done;
+    let mut fail = |path: &Path, why: &str| {
+        complain(&format!("{}: {why}", path.display()));
+        exit = Exit::Input;
+    };
     let mut dumps = Vec::new();
     for path in &args.dumps {
-        let opened = match Input::open(path) {
-            Ok(input) => Dump::new(input, options).map_err(|fault| fault.to_string()),
-            Err(error) => Err(error.to_string()),
+        let paths = if path.is_dir() {
+            match input::dumps_in(path) {
+                Ok(found) => {
+                    for temporary in &found.temporary {
+                        warn(global, &format!("{}: left out: a save was writing it, or broke off", temporary.display()));
+                    }
+                    if found.dumps.is_empty() {
+                        fail(path, "no dump is in this folder");
+                    }
+                    found.dumps
+                }
+                Err(error) => {
+                    fail(path, &error.to_string());
+                    continue;
+                }
+            }
+        } else {
+            vec![path.clone()]
         };
-        match opened {
-            Ok(dump) => dumps.push(dump),
-            Err(why) => {
-                complain(&format!("{}: {why}", path.display()));
-                exit = Exit::Input;
+        for path in paths {
+            match Input::open(&path)
+                .map_err(|error| error.to_string())
+                .and_then(|input| Dump::new(input, options).map_err(|fault| fault.to_string()))
+            {
+                Ok(dump) => dumps.push(dump),
+                Err(why) => fail(&path, &why),
             }
         }
     }
     analyse::sort(&mut dumps);
+    if let Some((first, second)) = analyse::twins(&dumps) {
+        let first = dumps[first].name();
+        fail(dumps[second].input.path(), &format!("the same dump as {first}, byte for byte: give each once"));
+        dumps.clear();
+    }
     (dumps, exit)
 }
 

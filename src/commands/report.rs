@@ -1,22 +1,29 @@
 //! `rdbscope report`.
 
-use std::io;
+use std::io::{self, Write};
 
 use rdbscope::analyse::{self, Dump};
 use rdbscope::census::ListLimits;
+use rdbscope::privacy::Names;
 use rdbscope::render;
 use rdbscope::report::Report;
-use rdbscope::tables;
+use rdbscope::tables::{self, Table};
+use rdbscope::time;
+use serde_json::{Value, json};
 
-use super::{Exit, colours, complain, explain, open, options, print};
+use super::{Exit, colours, complain, explain, open, options, print, warn};
 use crate::cli::{Global, ReportArgs};
-use crate::output::Folder;
+use crate::output::{Folder, WholeFile};
 use crate::progress::Progress;
 use crate::terminal;
 
 pub fn run(global: &Global, args: &ReportArgs) -> Exit {
-    let mut options = options(global, &args.input);
+    let mut options = match options(global, &args.input) {
+        Ok(options) => options,
+        Err(exit) => return exit,
+    };
     options.lists = ListLimits { top: args.top as usize, permanent: args.permanent_limit as usize, ..ListLimits::default() };
+    let names = if args.show_sensitive { Names::Exact } else { Names::Masked };
     // Before the long run: a path that cannot be written to is found at once.
     let folder = match args.output.as_deref().map(|path| (path, Folder::prepare(path, args.force))) {
         None => None,
@@ -26,37 +33,72 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
             return Exit::Output;
         }
     };
-    let (dumps, mut exit) = open(&args.input, &options);
+    let (dumps, mut exit) = open(global, &args.input, &options);
     if dumps.is_empty() {
         return exit;
     }
     let bytes = dumps.iter().map(|dump| dump.input.bytes().len() as u64).sum();
     let progress = Progress::new(bytes, global.quiet);
     let (census, outcomes) = analyse::census(&dumps, &options, |advance| progress.advance(advance));
-    let report = Report::new(census, &dumps, outcomes);
+    let report = Report::new(census, &dumps, outcomes, options.contracts.as_ref());
     drop(progress);
     for (dump, outcome) in dumps.iter().zip(&report.outcomes) {
         exit = exit.max(explain(global, dump, outcome));
     }
-    exit = exit.max(print(terminal::summary(&report, &dumps, colours(global)).as_bytes()));
-    if let Some(folder) = folder
-        && let Err(error) = write_tables(&folder, &report, &dumps)
-    {
-        complain(&format!("cannot write the report: {error}"));
-        exit = exit.max(Exit::Output);
+    for (first, second, slots) in analyse::shared_slots(&report.outcomes) {
+        let (first, second) = (dumps[first].name(), dumps[second].name());
+        warn(global, &format!("{first} and {second} both hold {slots} slots: keys in them may be counted twice"));
+    }
+    let filter = args.input.filter.to_string();
+    let summary = terminal::summary(&report, &dumps, &names, &filter, colours(global));
+    exit = exit.max(print(summary.as_bytes()));
+    if let Some(folder) = folder {
+        let tables = tables::report_tables(&report, &dumps, &names);
+        let manifest = manifest(args, &dumps, &filter, &tables);
+        if let Err(error) = write(&folder, &tables, &manifest) {
+            complain(&format!("cannot write the report: {error}"));
+            exit = exit.max(Exit::Output);
+        }
     }
     exit
 }
 
-fn write_tables(folder: &Folder, report: &Report, dumps: &[Dump]) -> io::Result<()> {
+fn write(folder: &Folder, tables: &[Table], manifest: &Value) -> io::Result<()> {
     // All are written before any gets its name.
-    let files = tables::report_tables(report, dumps)
-        .iter()
-        .map(|table| {
-            let mut file = folder.file(&format!("{}.csv", table.name))?;
-            render::csv_table(table, &mut file)?;
-            Ok(file)
-        })
-        .collect::<io::Result<Vec<_>>>()?;
-    files.into_iter().try_for_each(|file| file.finish())
+    let mut files = Vec::new();
+    for table in tables {
+        let mut file = folder.file(&format!("{}.csv", table.name))?;
+        render::csv_table(table, &mut file)?;
+        files.push(file);
+    }
+    let mut file = folder.file("manifest.json")?;
+    writeln!(file, "{manifest:#}")?;
+    files.push(file);
+    files.into_iter().try_for_each(WholeFile::finish)
+}
+
+/// What the report was made of and with: the one file that names files.
+fn manifest(args: &ReportArgs, dumps: &[Dump], filter: &str, tables: &[Table]) -> Value {
+    let inputs: Vec<Value> =
+        (1..).zip(dumps).map(|(input, dump): (u32, _)| json!({ "input": input, "name": dump.name() })).collect();
+    let columns =
+        |table: &Table| table.columns.iter().map(|c| json!({ "name": c.name, "unit": c.unit.name() })).collect::<Vec<_>>();
+    let tables: Vec<Value> =
+        tables.iter().map(|table| json!({ "name": table.name, "rows": table.rows.len(), "columns": columns(table) })).collect();
+    let contracts =
+        args.input.contracts.as_deref().map(|path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned());
+    json!({
+        "rdbscope": env!("CARGO_PKG_VERSION"),
+        "inputs": inputs,
+        "options": {
+            "as_of": args.input.as_of.and_then(time::rfc3339),
+            "checksum": !args.input.no_checksum,
+            "contracts": contracts,
+            "filter": if filter.is_empty() { Value::Null } else { filter.into() },
+            "permanent_limit": args.permanent_limit,
+            "show_sensitive": args.show_sensitive,
+            "top": args.top,
+        },
+        "tables": tables,
+    })
 }

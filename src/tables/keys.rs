@@ -4,6 +4,19 @@ use super::{Cell, Column, Unit};
 use crate::measure::Fact;
 use crate::rdb::KeyType;
 
+/// What a row of the key table is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct KeySource<'a> {
+    /// The key's facts.
+    pub fact: &'a Fact<'a>,
+    /// Its name as it appears, which may be masked.
+    pub name: &'a [u8],
+    /// Its class, where a contract names it.
+    pub class: Option<&'a str>,
+    /// Its shape.
+    pub shape: &'a str,
+}
+
 /// A column of the key table: what it is called, and how a fact fills it.
 #[derive(Clone, Copy)]
 pub struct KeyColumn {
@@ -13,8 +26,8 @@ pub struct KeyColumn {
     pub default: bool,
     /// Filled only where packed values are opened.
     pub deep: bool,
-    /// Fills the cell; `shape` is the key's shape.
-    pub cell: for<'a> fn(&Fact<'a>, shape: &'a [u8]) -> Cell<'a>,
+    /// Fills the cell.
+    pub cell: for<'a> fn(KeySource<'a>) -> Cell<'a>,
 }
 
 impl std::fmt::Debug for KeyColumn {
@@ -34,38 +47,38 @@ macro_rules! column {
 
 /// All columns; those that are there by default come first, in their order.
 pub const KEY_COLUMNS: &[KeyColumn] = &[
-    column!("db", Count, |f, _| f.db.into()),
-    column!("key", Text, |f, _| Cell::key(f.key)),
-    column!("type", Text, |f, _| Cell::text(type_name(f.key_type))),
-    column!("encoding", Text, |f, _| Cell::text(f.encoding.name())),
-    column!("elements", Count, |f, _| f.elements.into()),
-    column!("payload_bytes", Bytes, true, true, |f, _| f.payload_bytes.into()),
-    column!("serialized_bytes", Bytes, |f, _| f.serialized_bytes.into()),
-    column!("memory_bytes", Bytes, |f, _| f.memory_bytes.into()),
-    column!("expires_at_ms", UnixMs, |f, _| f.expires_at_ms.into()),
-    column!("ttl_seconds", Seconds, |f, _| f.lifetime.ttl_seconds().into()),
-    column!("slot", Count, |f, _| u64::from(f.slot).into()),
-    column!("class", Text, |_, _| Cell::Empty),
-    column!("shape", Text, |_, shape| Cell::text(String::from_utf8_lossy(shape))),
-    column!("idle_seconds", Seconds, |f, _| f.idle_seconds.into()),
-    column!("freq", Count, |f, _| f.freq.map(u64::from).into()),
-    column!("key_b64", Text, false, false, |f, _| Cell::text(base64(f.key))),
-    column!("largest_element_bytes", Bytes, false, true, |f, _| f.largest_element_bytes.into()),
+    column!("db", Count, |s| s.fact.db.into()),
+    column!("key", Text, |s| Cell::key(s.name)),
+    column!("type", Text, |s| Cell::text(type_name(s.fact.key_type))),
+    column!("encoding", Text, |s| Cell::text(s.fact.encoding.name())),
+    column!("elements", Count, |s| s.fact.elements.into()),
+    column!("payload_bytes", Bytes, true, true, |s| s.fact.payload_bytes.into()),
+    column!("serialized_bytes", Bytes, |s| s.fact.serialized_bytes.into()),
+    column!("memory_bytes", Bytes, |s| s.fact.memory_bytes.into()),
+    column!("expires_at_ms", UnixMs, |s| s.fact.expires_at_ms.into()),
+    column!("ttl_seconds", Seconds, |s| s.fact.lifetime.ttl_seconds().into()),
+    column!("slot", Count, |s| u64::from(s.fact.slot).into()),
+    column!("class", Text, |s| s.class.map_or(Cell::Empty, Cell::text)),
+    column!("shape", Text, |s| Cell::text(s.shape)),
+    column!("idle_seconds", Seconds, |s| s.fact.idle_seconds.into()),
+    column!("freq", Count, |s| s.fact.freq.map(u64::from).into()),
+    column!("key_b64", Text, false, false, |s| Cell::text(base64(s.name))),
+    column!("largest_element_bytes", Bytes, false, true, |s| s.fact.largest_element_bytes.into()),
 ];
 
 /// The columns of the CSV that redis-rdb-tools writes, in its order.
 pub const RDBTOOLS_COLUMNS: &[KeyColumn] = &[
-    column!("database", Count, |f, _| f.db.into()),
-    column!("type", Text, |f, _| match f.key_type {
+    column!("database", Count, |s| s.fact.db.into()),
+    column!("type", Text, |s| match s.fact.key_type {
         KeyType::Zset => Cell::text("sortedset"),
         other => Cell::text(type_name(other)),
     }),
-    column!("key", Text, |f, _| Cell::key(f.key)),
-    column!("size_in_bytes", Bytes, |f, _| f.memory_bytes.into()),
-    column!("encoding", Text, |f, _| Cell::text(f.encoding.name())),
-    column!("num_elements", Count, |f, _| f.elements.or(f.payload_bytes).into()),
-    column!("len_largest_element", Bytes, true, true, |f, _| f.largest_element_bytes.into()),
-    column!("expiry", Text, |f, _| f.expires_at_ms.map_or(Cell::Empty, |at| Cell::text(utc(at)))),
+    column!("key", Text, |s| Cell::key(s.name)),
+    column!("size_in_bytes", Bytes, |s| s.fact.memory_bytes.into()),
+    column!("encoding", Text, |s| Cell::text(s.fact.encoding.name())),
+    column!("num_elements", Count, |s| s.fact.elements.or(s.fact.payload_bytes).into()),
+    column!("len_largest_element", Bytes, true, true, |s| s.fact.largest_element_bytes.into()),
+    column!("expiry", Text, |s| s.fact.expires_at_ms.map_or(Cell::Empty, |at| Cell::text(utc(at)))),
 ];
 
 /// The column of that name.

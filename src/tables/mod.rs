@@ -3,8 +3,8 @@
 mod keys;
 mod report;
 
-pub use keys::{KEY_COLUMNS, KeyColumn, RDBTOOLS_COLUMNS, key_column};
-pub use report::{Skew, all as report_tables};
+pub use keys::{KEY_COLUMNS, KeyColumn, KeySource, RDBTOOLS_COLUMNS, key_column};
+pub use report::all as report_tables;
 
 use std::borrow::Cow;
 

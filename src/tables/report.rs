@@ -4,7 +4,10 @@ use super::{Cell, Column, Table, Unit};
 use crate::analyse::Dump;
 use crate::census::{ClassStats, Counts, KeyRow, TTL_BUCKETS};
 use crate::measure::{Lifetime, SLOTS};
-use crate::report::{BigKey, Report};
+use crate::privacy::Names;
+use crate::report::{BigKey, Report, ReportClass};
+use crate::skew::Skew;
+use crate::time;
 
 macro_rules! columns {
     ($($name:literal $unit:ident),* $(,)?) => {
@@ -12,16 +15,19 @@ macro_rules! columns {
     };
 }
 
-/// Every table of `report`, in the order in which they are documented.
-pub fn all(report: &Report, dumps: &[Dump]) -> Vec<Table> {
+/// Every table of `report`, in the order in which they are documented; keys appear as `names` says.
+pub fn all(report: &Report, dumps: &[Dump], names: &Names) -> Vec<Table> {
     vec![
         summary(report, dumps),
-        classes(report),
+        inputs(report, dumps),
+        classes(report, names),
         types(report),
         databases(report),
-        ttl_histogram(report),
-        big_keys(report),
-        permanent_keys(report),
+        ttl_histogram(report, names),
+        size_histogram(report, names),
+        big_keys(report, names),
+        permanent_keys(report, names),
+        permanent_classes(report, names),
         slots(report),
         slot_skew(report),
     ]
@@ -60,9 +66,37 @@ fn summary(report: &Report, dumps: &[Dump]) -> Table {
     Table { name: "summary", columns: columns!["name" Text, "value" Count, "unit" Text], rows }
 }
 
-fn classes(report: &Report) -> Table {
+fn inputs(report: &Report, dumps: &[Dump]) -> Table {
+    let row = |(ordinal, (dump, outcome)): (u64, (&Dump, &crate::analyse::Outcome))| {
+        let snapshot = dump.model.snapshot;
+        let version = dump.head.server_version();
+        vec![
+            ordinal.into(),
+            Cell::text(dump.head.product()),
+            version.map_or(Cell::Empty, |version| Cell::key(version.as_bytes().to_vec())),
+            Cell::text(String::from_utf8_lossy(&dump.head.dialect.header()).into_owned()),
+            snapshot.map_or(Cell::Empty, |s| time::rfc3339(s.at_ms).map_or(Cell::Int(s.at_ms), Cell::text)),
+            snapshot.map_or(Cell::Empty, |s| Cell::text(s.source.name())),
+            outcome.passed.keys.into(),
+            outcome.end.bytes.into(),
+            (dump.input.bytes().len() as u64).into(),
+            Cell::text(outcome.end.checksum.name()),
+            Cell::Flag(outcome.is_partial()),
+        ]
+    };
+    Table {
+        name: "inputs",
+        columns: columns![
+            "input" Count, "server" Text, "version" Text, "rdb_version" Text, "snapshot_time" Text, "snapshot_source" Text, "keys" Count,
+            "bytes" Bytes, "stored_bytes" Bytes, "checksum" Text, "partial" Flag,
+        ],
+        rows: (1..).zip(dumps.iter().zip(&report.outcomes)).map(row).collect(),
+    }
+}
+
+fn classes(report: &Report, names: &Names) -> Table {
     let total = &report.total;
-    let rows = report.classes.iter().map(|(name, stats)| class_row(name, stats, total)).collect();
+    let rows = report.classes.iter().map(|class| class_row(class, total, names)).collect();
     Table {
         name: "classes",
         columns: columns![
@@ -76,17 +110,18 @@ fn classes(report: &Report) -> Table {
     }
 }
 
-fn class_row(name: &str, stats: &ClassStats, total: &Counts) -> Vec<Cell<'static>> {
+fn class_row(class: &ReportClass, total: &Counts, names: &Names) -> Vec<Cell<'static>> {
+    let stats = &class.stats;
     let counts = &stats.counts;
     let modelled = counts.keys - counts.not_modelled_keys;
     let [p50, p90, p99] = stats.memory.quantiles([0.5, 0.9, 0.99]);
     let [ttl_p50, ttl_p90] = stats.ttl_seconds.quantiles([0.5, 0.9]);
-    let key = |key: &Option<Box<[u8]>>| key.as_ref().map_or(Cell::Empty, |key| Cell::key(key.to_vec()));
+    let key = |key: &Option<Box<[u8]>>| key.as_ref().map_or(Cell::Empty, |key| name(key, names));
     vec![
-        Cell::text(name.to_string()),
-        Cell::text(name.to_string()),
-        Cell::Flag(false),
-        Cell::Empty,
+        class_name(class, names),
+        Cell::text(names.of_text(&class.pattern).into_owned()),
+        Cell::Flag(class.registered),
+        class.owner.clone().map_or(Cell::Empty, Cell::text),
         counts.keys.into(),
         share(counts.keys, total.keys),
         counts.memory_bytes.into(),
@@ -110,6 +145,15 @@ fn class_row(name: &str, stats: &ClassStats, total: &Counts) -> Vec<Cell<'static
         counts.not_modelled_keys.into(),
         key(&stats.example_key),
     ]
+}
+
+fn class_name(class: &ReportClass, names: &Names) -> Cell<'static> {
+    // What a contract calls a class is no key.
+    if class.registered { Cell::text(class.name.clone()) } else { Cell::text(names.of_text(&class.name).into_owned()) }
+}
+
+fn name(key: &[u8], names: &Names) -> Cell<'static> {
+    Cell::key(names.of(key).into_owned())
 }
 
 /// `hash:120 string:3`, largest first.
@@ -186,16 +230,11 @@ fn place_row(place: u64, c: &Counts) -> Vec<Cell<'static>> {
     ]
 }
 
-fn ttl_histogram(report: &Report) -> Table {
-    let of_class = |(name, stats): &(String, ClassStats)| {
-        let name = name.clone();
-        TTL_BUCKETS
-            .iter()
-            .zip(stats.ttl)
-            .filter(|(_, (keys, _))| *keys > 0)
-            .map(move |(bucket, (keys, bytes))| {
-                vec![Cell::text(name.clone()), Cell::text(bucket.name), keys.into(), bytes.into()]
-            })
+fn ttl_histogram(report: &Report, names: &Names) -> Table {
+    let of_class = |class: &ReportClass| {
+        let name = class_name(class, names);
+        let used = TTL_BUCKETS.iter().zip(class.stats.ttl).filter(|(_, (keys, _))| *keys > 0);
+        used.map(|(bucket, (keys, bytes))| vec![name.clone(), Cell::text(bucket.name), keys.into(), bytes.into()])
             .collect::<Vec<_>>()
     };
     Table {
@@ -205,15 +244,32 @@ fn ttl_histogram(report: &Report) -> Table {
     }
 }
 
-fn big_keys(report: &Report) -> Table {
+fn size_histogram(report: &Report, names: &Names) -> Table {
+    let of_class = |class: &ReportClass| {
+        let name = class_name(class, names);
+        let used = class.stats.sizes.iter().enumerate().filter(|(_, (keys, _))| *keys > 0);
+        used.map(|(power, &(keys, bytes))| {
+            let least = 1u64 << power;
+            vec![name.clone(), least.into(), (least - 1 + least).into(), keys.into(), bytes.into()]
+        })
+        .collect::<Vec<_>>()
+    };
+    Table {
+        name: "size_histogram",
+        columns: columns!["class" Text, "bucket_min_bytes" Bytes, "bucket_max_bytes" Bytes, "keys" Count, "memory_bytes" Bytes],
+        rows: report.classes.iter().flat_map(of_class).collect(),
+    }
+}
+
+fn big_keys(report: &Report, names: &Names) -> Table {
     let row = |(rank, big): (u64, &BigKey)| {
         let key = &big.row;
         vec![
             rank.into(),
             Cell::text(big.rules.join(";")),
             key.db.into(),
-            Cell::key(key.key.to_vec()),
-            Cell::text(big.class.clone()),
+            name(&key.key, names),
+            Cell::text(names.of_text(&big.class).into_owned()),
             Cell::text(key.key_type.to_string()),
             Cell::text(key.encoding.name()),
             key.elements.into(),
@@ -224,6 +280,7 @@ fn big_keys(report: &Report) -> Table {
             key.lifetime.ttl_seconds().into(),
             u64::from(key.slot).into(),
             u64::from(key.input).into(),
+            big.parts.into(),
             Cell::Flag(matches!(key.lifetime, Lifetime::Volatile { .. }) && big.rules.iter().any(|rule| *rule != "top")),
         ]
     };
@@ -232,19 +289,19 @@ fn big_keys(report: &Report) -> Table {
         columns: columns![
             "rank" Count, "rule" Text, "db" Count, "key" Text, "class" Text, "type" Text, "encoding" Text, "elements" Count,
             "payload_bytes" Bytes, "largest_element_bytes" Bytes, "memory_bytes" Bytes, "serialized_bytes" Bytes, "ttl_seconds" Seconds,
-            "slot" Count, "input" Count, "big_and_volatile" Flag,
+            "slot" Count, "input" Count, "parts" Count, "big_and_volatile" Flag,
         ],
         rows: (1..).zip(&report.big_keys).map(row).collect(),
     }
 }
 
-fn permanent_keys(report: &Report) -> Table {
+fn permanent_keys(report: &Report, names: &Names) -> Table {
     let row = |(rank, (key, class)): (u64, &(KeyRow, String))| {
         vec![
             rank.into(),
             key.db.into(),
-            Cell::key(key.key.to_vec()),
-            Cell::text(class.clone()),
+            name(&key.key, names),
+            Cell::text(names.of_text(class).into_owned()),
             Cell::text(key.key_type.to_string()),
             Cell::text(key.encoding.name()),
             key.elements.into(),
@@ -264,11 +321,35 @@ fn permanent_keys(report: &Report) -> Table {
     }
 }
 
+fn permanent_classes(report: &Report, names: &Names) -> Table {
+    let mut classes: Vec<&ReportClass> = report.classes.iter().filter(|class| class.stats.counts.permanent_keys > 0).collect();
+    // The order of the report, which is stable, among equals.
+    classes.sort_by_key(|class| std::cmp::Reverse(class.stats.counts.permanent_memory_bytes));
+    let row = |class: &&ReportClass| {
+        let counts = &class.stats.counts;
+        vec![
+            class_name(class, names),
+            Cell::Flag(class.registered),
+            class.owner.clone().map_or(Cell::Empty, Cell::text),
+            counts.permanent_keys.into(),
+            counts.permanent_memory_bytes.into(),
+            class.stats.largest_permanent.as_ref().map_or(Cell::Empty, |(_, key)| name(key, names)),
+        ]
+    };
+    Table {
+        name: "permanent_classes",
+        columns: columns![
+            "class" Text, "registered" Flag, "owner" Text, "keys" Count, "memory_bytes" Bytes, "largest_key" Text,
+        ],
+        rows: classes.iter().map(row).collect(),
+    }
+}
+
 fn slot_skew(report: &Report) -> Table {
-    let skews = [("keys", Skew::of(report, |c| c.keys)), ("memory_bytes", Skew::of(report, |c| c.memory_bytes))];
-    let rows = skews
+    let rows = [("keys", Skew::of_keys(report)), ("memory_bytes", Skew::of_memory(report))]
         .into_iter()
         .map(|(measure, skew)| {
+            let fraction = |x: Option<f64>| x.map_or(Cell::Empty, Cell::Fraction);
             vec![
                 Cell::text(measure),
                 skew.population.into(),
@@ -276,10 +357,12 @@ fn slot_skew(report: &Report) -> Table {
                 Cell::Fraction(skew.mean),
                 skew.max.into(),
                 skew.max_slot.map(u64::from).into(),
-                skew.max_over_mean.map_or(Cell::Empty, Cell::Fraction),
-                skew.cv.map_or(Cell::Empty, Cell::Fraction),
-                skew.gini.map_or(Cell::Empty, Cell::Fraction),
-                skew.top1_share.map_or(Cell::Empty, Cell::Fraction),
+                fraction(skew.max_over_mean),
+                fraction(skew.expected_max_over_mean),
+                fraction(skew.cv),
+                fraction(skew.expected_cv),
+                fraction(skew.gini),
+                fraction(skew.top1_share),
             ]
         })
         .collect();
@@ -287,63 +370,8 @@ fn slot_skew(report: &Report) -> Table {
         name: "slot_skew",
         columns: columns![
             "measure" Text, "population" Count, "used" Count, "mean" Count, "max" Count, "max_slot" Count, "max_over_mean" Share,
-            "cv" Share, "gini" Share, "top1_share" Share,
+            "expected_max_over_mean" Share, "cv" Share, "expected_cv" Share, "gini" Share, "top1_share" Share,
         ],
         rows,
-    }
-}
-
-/// How unevenly a measure lies over the slots of the population.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Skew {
-    /// Slots looked at.
-    pub population: u64,
-    /// Of these, slots with any key.
-    pub used: u64,
-    /// Mean over the population.
-    pub mean: f64,
-    /// Largest value.
-    pub max: u64,
-    /// The smallest slot that has it; `None` without keys.
-    pub max_slot: Option<u16>,
-    /// Largest value over the mean.
-    pub max_over_mean: Option<f64>,
-    /// Standard deviation over the mean.
-    pub cv: Option<f64>,
-    /// Gini coefficient: 0 where all are equal, near 1 where one has all.
-    pub gini: Option<f64>,
-    /// Share of the largest 1 % of slots, rounded up.
-    pub top1_share: Option<f64>,
-}
-
-impl Skew {
-    /// Looks at one measure.
-    pub fn of(report: &Report, measure: fn(&Counts) -> u64) -> Self {
-        let place = |slot: u16| &report.slots[usize::from(slot)];
-        let mut values: Vec<u64> = report.population.iter().map(|slot| measure(place(slot))).collect();
-        let used = report.population.iter().filter(|slot| place(*slot).keys > 0).count() as u64;
-        let max = values.iter().copied().max().unwrap_or(0);
-        let max_slot = report.population.iter().find(|slot| max > 0 && measure(place(*slot)) == max);
-        let population = values.len() as f64;
-        let sum: f64 = values.iter().map(|&v| v as f64).sum();
-        let mean = if values.is_empty() { 0.0 } else { sum / population };
-        let of_mean = |x: f64| (mean > 0.0).then(|| x / mean);
-        let variance = values.iter().map(|&v| (v as f64 - mean).powi(2)).sum::<f64>() / population;
-        values.sort_unstable();
-        // Sum over ranks, of values in ascending order.
-        let ranked: f64 = (1..).zip(&values).map(|(rank, &v)| f64::from(rank) * v as f64).sum();
-        let top = values.len().div_ceil(100);
-        let top_sum: f64 = values.iter().rev().take(top).map(|&v| v as f64).sum();
-        Self {
-            population: values.len() as u64,
-            used,
-            mean,
-            max,
-            max_slot,
-            max_over_mean: of_mean(max as f64),
-            cv: of_mean(variance.sqrt()),
-            gini: (sum > 0.0).then(|| 2.0 * ranked / (population * sum) - (population + 1.0) / population),
-            top1_share: (sum > 0.0).then(|| top_sum / sum),
-        }
     }
 }

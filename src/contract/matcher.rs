@@ -1,0 +1,256 @@
+//! All patterns of a file, compiled into one tree: a key finds its class in one walk over its segments.
+
+use std::collections::HashMap;
+
+use super::automaton::SegmentSet;
+use super::pattern::{Pattern, Tail};
+use crate::classify::Separators;
+
+/// Finds the class of a key.
+#[derive(Debug)]
+pub struct Matcher {
+    separators: Separators,
+    nodes: Vec<Node>,
+    /// Class by rank.
+    classes: Vec<usize>,
+}
+
+/// Place of a class in the order of precedence; the smallest wins.
+type Rank = u32;
+
+const NO_RANK: Rank = Rank::MAX;
+
+#[derive(Debug)]
+struct Node {
+    /// Smallest rank at or below this node.
+    best: Rank,
+    /// Rank of the pattern that ends here.
+    end: Rank,
+    /// Rank of the pattern that takes whatever follows.
+    rest: Rank,
+    literals: HashMap<Box<[u8]>, usize>,
+    others: Option<SegmentSet>,
+    /// What follows each segment of `others`.
+    followers: Vec<Follower>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Follower {
+    Node(usize),
+    /// The same segment to the end of the key.
+    Again(Rank),
+}
+
+/// Two patterns of equal precedence that share a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ambiguity {
+    /// Index of the one.
+    pub first: usize,
+    /// Index of the other.
+    pub second: usize,
+    /// A key that both match.
+    pub example: Vec<u8>,
+}
+
+impl Matcher {
+    /// Compiles `patterns`, whose order in the file means nothing.
+    ///
+    /// # Errors
+    /// Patterns too complex to be compiled.
+    pub fn new(patterns: &[Pattern], separators: Separators) -> Result<Self, String> {
+        let mut classes: Vec<usize> = (0..patterns.len()).collect();
+        classes.sort_by_cached_key(|&class| patterns[class].precedence());
+        let mut building = vec![Building::default()];
+        for (rank, &class) in (0..).zip(&classes) {
+            place(&mut building, &patterns[class], rank);
+        }
+        let nodes = building.into_iter().map(Building::finish).collect::<Result<_, _>>()?;
+        Ok(Self { separators, nodes, classes })
+    }
+
+    /// Index of the class of `key`.
+    #[inline]
+    pub fn class(&self, key: &[u8]) -> Option<usize> {
+        let mut best = NO_RANK;
+        self.search(0, Some(key), &mut best);
+        self.classes.get(best as usize).copied()
+    }
+
+    /// Lowers `best` to the rank of the best pattern at or below `node` that matches `rest`; `None` is the end of the key.
+    fn search(&self, node: usize, rest: Option<&[u8]>, best: &mut Rank) {
+        let node = &self.nodes[node];
+        if node.best >= *best {
+            return;
+        }
+        *best = (*best).min(node.rest);
+        let Some(rest) = rest else {
+            *best = (*best).min(node.end);
+            return;
+        };
+        let (segment, after) = self.separators.split(rest);
+        if let Some(&next) = node.literals.get(segment) {
+            self.search(next, after, best);
+        }
+        if let Some(others) = &node.others {
+            others.matches(segment, |at| match node.followers[at] {
+                Follower::Node(next) => self.search(next, after, best),
+                Follower::Again(rank) if rank < *best => {
+                    if self.all_match(others, at, after) {
+                        *best = rank;
+                    }
+                }
+                Follower::Again(_) => {}
+            });
+        }
+    }
+
+    /// True where every segment of `rest` matches segment `at` of `set`.
+    fn all_match(&self, set: &SegmentSet, at: usize, mut rest: Option<&[u8]>) -> bool {
+        while let Some(key) = rest {
+            let (segment, after) = self.separators.split(key);
+            let mut matched = false;
+            set.matches(segment, |found| matched |= found == at);
+            if !matched {
+                return false;
+            }
+            rest = after;
+        }
+        true
+    }
+}
+
+/// A node while patterns are placed.
+#[derive(Default)]
+struct Building {
+    best: Option<Rank>,
+    end: Option<Rank>,
+    rest: Option<Rank>,
+    literals: HashMap<Box<[u8]>, usize>,
+    regexes: Vec<String>,
+    followers: Vec<Follower>,
+}
+
+impl Building {
+    fn finish(self) -> Result<Node, String> {
+        let others = if self.regexes.is_empty() { None } else { Some(SegmentSet::new(&self.regexes)?) };
+        let rank = |rank: Option<Rank>| rank.unwrap_or(NO_RANK);
+        Ok(Node {
+            best: rank(self.best),
+            end: rank(self.end),
+            rest: rank(self.rest),
+            literals: self.literals,
+            others,
+            followers: self.followers,
+        })
+    }
+}
+
+fn place(nodes: &mut Vec<Building>, pattern: &Pattern, rank: Rank) {
+    let mut at = 0;
+    let last = pattern.segments.len() - 1;
+    for (depth, segment) in pattern.segments.iter().enumerate() {
+        // Ranks come in ascending order: the first at a node is its best.
+        nodes[at].best.get_or_insert(rank);
+        if depth == last && pattern.tail == Tail::Optional {
+            nodes[at].end.get_or_insert(rank);
+        }
+        if depth == last && pattern.tail == Tail::Repeated {
+            nodes[at].regexes.push(segment.regex());
+            nodes[at].followers.push(Follower::Again(rank));
+            return;
+        }
+        let literal = segment.literal();
+        let known = match &literal {
+            Some(text) => nodes[at].literals.get(text.as_bytes()).copied(),
+            None => {
+                let regex = segment.regex();
+                nodes[at].regexes.iter().zip(&nodes[at].followers).find_map(|(r, f)| match f {
+                    Follower::Node(next) if *r == regex => Some(*next),
+                    _ => None,
+                })
+            }
+        };
+        let next = known.unwrap_or(nodes.len());
+        if known.is_none() {
+            nodes.push(Building::default());
+            match literal {
+                Some(text) => {
+                    nodes[at].literals.insert(text.into_bytes().into(), next);
+                }
+                None => {
+                    nodes[at].regexes.push(segment.regex());
+                    nodes[at].followers.push(Follower::Node(next));
+                }
+            }
+        }
+        at = next;
+    }
+    let node = &mut nodes[at];
+    node.best.get_or_insert(rank);
+    if pattern.tail == Tail::Rest {
+        node.rest.get_or_insert(rank)
+    } else {
+        node.end.get_or_insert(rank)
+    };
+}
+
+/// Pairs of patterns of equal precedence that share a key, each pattern with the first such other only.
+///
+/// # Errors
+/// Patterns too complex to be compiled.
+pub fn ambiguities(patterns: &[Pattern], separator: u8) -> Result<Vec<Ambiguity>, String> {
+    let mut by_precedence: HashMap<_, Vec<usize>> = HashMap::new();
+    for (at, pattern) in patterns.iter().enumerate() {
+        by_precedence.entry(pattern.precedence()).or_default().push(at);
+    }
+    let mut sets: HashMap<String, SegmentSet> = HashMap::new();
+    let mut found = Vec::new();
+    for group in by_precedence.values() {
+        for (n, &second) in group.iter().enumerate() {
+            for &first in &group[..n] {
+                if let Some(example) = shared_key(&patterns[first], &patterns[second], separator, &mut sets)? {
+                    found.push(Ambiguity { first, second, example });
+                    break;
+                }
+            }
+        }
+    }
+    found.sort_by_key(|ambiguity| ambiguity.second);
+    Ok(found)
+}
+
+/// A key that two patterns of equal precedence share: they have as many segments, and the same tail.
+fn shared_key(
+    a: &Pattern,
+    b: &Pattern,
+    separator: u8,
+    sets: &mut HashMap<String, SegmentSet>,
+) -> Result<Option<Vec<u8>>, String> {
+    let pairs = || a.segments.iter().zip(&b.segments);
+    // Texts first: most pairs differ in one, which costs no automaton.
+    if pairs().any(|(x, y)| x.literal().zip(y.literal()).is_some_and(|(x, y)| x != y)) {
+        return Ok(None);
+    }
+    let mut key = Vec::new();
+    for (at, (x, y)) in pairs().enumerate() {
+        if at > 0 {
+            key.push(separator);
+        }
+        if let (Some(text), Some(_)) = (x.literal(), y.literal()) {
+            key.extend_from_slice(text.as_bytes());
+            continue;
+        }
+        for segment in [x, y] {
+            let regex = segment.regex();
+            if !sets.contains_key(&regex) {
+                let set = SegmentSet::new(std::slice::from_ref(&regex))?;
+                sets.insert(regex, set);
+            }
+        }
+        match sets[&x.regex()].shared(&sets[&y.regex()]) {
+            Some(text) => key.extend_from_slice(&text),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(key))
+}

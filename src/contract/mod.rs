@@ -1,0 +1,14 @@
+//! Key contracts: what a team has agreed on its keys, and which class a key belongs to.
+
+mod automaton;
+mod file;
+mod matcher;
+mod pattern;
+mod placeholder;
+mod quantity;
+
+pub use file::{Budget, Capacity, Class, Contracts, Limits, Mistake, Ttl};
+pub use matcher::{Ambiguity, Matcher, ambiguities};
+pub use pattern::{Atom, Definition, Definitions, Pattern, Precedence, Segment, Tail};
+pub use placeholder::{Narrowness, Type};
+pub use quantity::{duration, size};
