@@ -236,3 +236,38 @@ fn type_bytes_and_opcodes_are_those_of_an_independent_walk() {
     assert_eq!(redis, [0, 2, 4, 5, 7, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25]);
     assert!(seen.contains(&(22, true)));
 }
+
+#[test]
+fn opening_packed_values_changes_no_other_figure() {
+    for truth in every_truth() {
+        let dump = open(&truth.dump);
+        let (shallow, _) = facts::<false>(&dump);
+        let (deep, _) = facts::<true>(&dump);
+        assert_eq!(shallow.len(), deep.len());
+        for (shallow, deep) in shallow.into_iter().zip(deep) {
+            let known = shallow.payload_bytes.is_some();
+            let payload = |fact: &OwnedFact| (fact.payload_bytes, fact.largest_element_bytes);
+            if known {
+                assert_eq!(payload(&shallow), payload(&deep));
+            }
+            let rest = |fact: OwnedFact| OwnedFact { payload_bytes: None, largest_element_bytes: None, ..fact };
+            assert_eq!(rest(shallow), rest(deep), "{}", name(&truth.dump));
+        }
+    }
+}
+
+/// A stream's packed nodes hold more than its fields and values, so their payload is not known; nor is that of modules.
+#[test]
+fn payload_is_empty_where_it_is_not_known() {
+    let mut seen = BTreeSet::new();
+    for truth in every_truth() {
+        let (facts, _) = facts::<true>(&open(&truth.dump));
+        let unknown = facts.iter().filter(|fact| !TYPES_WITH_PAYLOAD.contains(&&*fact.key_type));
+        for fact in unknown {
+            assert_eq!(fact.payload_bytes, None, "{}: {fact:?}", name(&truth.dump));
+            assert_eq!(fact.largest_element_bytes, None, "{}: {fact:?}", name(&truth.dump));
+            seen.insert(fact.key_type.clone());
+        }
+    }
+    assert!(seen.contains("stream") && seen.contains("vectorset"), "{seen:?}");
+}
