@@ -428,6 +428,28 @@ fn u57_members_of_integer_sets() {
 }
 
 #[test]
+fn u59_a_zipmap_value_with_a_long_length() {
+    let value = [b'V'; 300];
+    let second = [&[1, b'b', 0xfe, 0x2c, 1, 0, 0, 0][..], &value, &[0xff]].concat();
+    let zipmap = [&[2, 1, b'a', 2, 0, b'v', b'1'][..], &second].concat();
+    let body = [&[0xfe, 0, 9][..], &string(b"zm"), &string(&zipmap)].concat();
+    let dump = TempDump::new(&dump(b"REDIS0003", &body));
+    let deep = dump.keys(&["--columns", "type,elements,encoding,payload_bytes,largest_element_bytes"]);
+    let expected = [
+        ("type", "hash"),
+        ("elements", "2"),
+        ("payload_bytes", "304"),
+        ("largest_element_bytes", "300"),
+        // Its longest value is above the 64 bytes up to which a server keeps a hash packed.
+        ("encoding", "hashtable"),
+    ];
+    for (name, value) in expected {
+        assert_eq!(deep[0][name], value, "{name}");
+    }
+    assert_eq!(dump.keys(&[])[0]["encoding"], "hashtable");
+}
+
+#[test]
 fn u61_the_tail_of_an_append_only_file_is_a_warning() {
     let dump = TempDump::from_hex(
         "524544495330303130fa0c616f662d707265616d626c650131fe0000016b0176fff5370edddc9d2ec12a320d0a24360d0a53454c4543540d0a24310d0a300d0a2a330d0a24330d0a5345540d0a24310d0a7a0d0a24310d0a310d0a",
