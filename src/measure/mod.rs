@@ -155,7 +155,12 @@ impl<F: FactSink> Sink for Measure<'_, F> {
         let elements = tail.elements.unwrap_or(0);
         let has_expiry = head.expires_at_ms.is_some();
         let encoding = encoding::after_load(*server, config, &head.record_type, elements, key_len, has_expiry, &self.tally);
-        let payload_known = key_type == KeyType::String || (F::DEEP && !matches!(key_type, KeyType::Module(_)));
+        // A stream's entries are packed together with ids and flags, and are not told apart.
+        let payload_known = match key_type {
+            KeyType::String => true,
+            KeyType::Stream | KeyType::Module(_) => false,
+            _ => F::DEEP,
+        };
         self.facts.fact(&Fact {
             offset: head.offset,
             db: head.db,
@@ -163,7 +168,7 @@ impl<F: FactSink> Sink for Measure<'_, F> {
             key_type,
             encoding,
             elements: tail.elements,
-            payload_bytes: payload_known.then_some(self.tally.payload),
+            payload_bytes: payload_known.then_some(self.tally.payload + self.tally.opened),
             largest_element_bytes: payload_known.then_some(self.tally.longest),
             longest_seen_bytes: self.tally.longest,
             serialized_bytes: tail.serialized_bytes,

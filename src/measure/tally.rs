@@ -8,9 +8,11 @@ use crate::rdb::packed::PackedForm;
 pub struct Tally {
     /// Strings of the value that stand by themselves.
     pub texts: u64,
-    /// Bytes of those strings, and of the entries of packed values where these were opened.
+    /// Bytes of those strings.
     pub payload: u64,
-    /// Longest of them.
+    /// Bytes of the entries of packed values, where these were opened; encoding and memory must not depend on that.
+    pub opened: u64,
+    /// Longest string or entry.
     pub longest: u64,
     /// True while every string was the decimal text of a 64-bit integer; false without any.
     pub all_integers: bool,
@@ -46,7 +48,7 @@ impl Tally {
     /// An entry of a packed value.
     #[inline]
     pub fn entry(&mut self, len: u64) {
-        self.payload += len;
+        self.opened += len;
         self.longest = self.longest.max(len);
     }
 

@@ -140,7 +140,8 @@ fn packed<S: Sink>(offset: u64, blob: Str<'_>, form: PackedForm, roles: Roles, s
     let mut head = [0; PACKED_HEAD];
     let filled = blob.head(&mut head);
     match form.count(&head[..filled], blob.len()) {
-        Ok(Some(entries)) if !sink.opens(blob.len()) => {
+        // What a server makes of a zipmap depends on its longest value, which only a look inside can tell.
+        Ok(Some(entries)) if form != PackedForm::Zipmap && !sink.opens(blob.len()) => {
             sink.packed(form, blob.len(), entries);
             Some(entries)
         }
