@@ -183,8 +183,13 @@ fn string(server: Server, key_len: u64, has_expiry: bool, tally: &Tally) -> Enco
         Family::Redis if server.is_redis_from(3, 2) => value_len <= 44,
         Family::Redis if server.is_redis_from(3, 0) => value_len <= 39,
         Family::Redis => false,
-        // An expiry that is set after the load finds its place without undoing the embedding.
-        Family::Valkey if server.is_valkey_from(9, 1) => valkey_embeds(128, 8, key_len, false, value_len),
+        // An expiry that is set after the load finds its place in what the allocator left over, or the block is made anew. A value
+        // shorter than the pointer it replaces does not make the block smaller. Checked with 9.1.2 on libc, which for keys of 108 to
+        // 111 bytes now and then leaves over more, so that an almost empty value stays embedded.
+        Family::Valkey if server.is_valkey_from(9, 1) => {
+            let value_len = if has_expiry { value_len.max(4) } else { value_len };
+            valkey_embeds(128, 8, key_len, false, value_len)
+        }
         Family::Valkey if server.is_valkey_from(8, 1) => value_len <= 44 && valkey_embeds(64, 16, key_len, has_expiry, value_len),
         Family::Valkey => value_len <= 44,
     };
@@ -200,4 +205,27 @@ fn valkey_embeds(most: u64, object: u64, key_len: u64, has_expiry: bool, value_l
     };
     let expiry = if has_expiry { 8 } else { 0 };
     value_len <= 255 && object + expiry + 1 + header + key_len + 1 + 4 + value_len <= most
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_of_valkey_9_1_with_and_without_expiry() {
+        let encoding = |key_len, value_len, has_expiry| {
+            let tally = Tally { payload: value_len, ..Tally::default() };
+            string(Server::valkey(9, 1, 2), key_len, has_expiry, &tally)
+        };
+        // The longest value that 9.1.2 embeds beside a key, without and with expiry.
+        for (key_len, without, with) in [(31, Some(82), Some(82)), (32, Some(79), Some(79)), (107, Some(4), Some(4)), (108, Some(3), None), (111, Some(0), None), (112, None, None)] {
+            for (longest, has_expiry) in [(without, false), (with, true)] {
+                for value_len in 0..100 {
+                    let embedded = longest.is_some_and(|longest| value_len <= longest);
+                    let expected = if embedded { Encoding::Embstr } else { Encoding::Raw };
+                    assert_eq!(encoding(key_len, value_len, has_expiry), expected, "key {key_len}, value {value_len}, expiry {has_expiry}");
+                }
+            }
+        }
+    }
 }

@@ -1,0 +1,302 @@
+//! What is said of a dump against what live servers say once they have loaded it.
+//!
+//! A server is filled with data made on the spot, saves it, and is started again on its dump. Every key is then read back and held
+//! against `rdbscope keys`; no difference is allowed. Servers are named by environment variables, else looked for on PATH; a test
+//! whose server is absent says so and passes, unless `RDBSCOPE_REQUIRE_LIVE=1` is set. `RDBSCOPE_LIVE_SEED` makes other data.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+#[path = "support/live_data.rs"]
+mod live_data;
+#[path = "support/live.rs"]
+mod live_support;
+#[path = "support/resp.rs"]
+mod resp;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command as Process;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use live_data::{DATABASES, Data};
+use live_support::{DUMP, Server, Version, Wanted, free_port, info_field};
+use resp::{Connection, Reply};
+use serde_json::{Map, Value, json};
+
+const REDIS_6_2: Wanted = Wanted { product: "Redis", version: "6.2", variable: "RDBSCOPE_REDIS_6_2", program: "redis-server" };
+const REDIS_7_0: Wanted = Wanted { product: "Redis", version: "7.0", variable: "RDBSCOPE_REDIS_7_0", program: "redis-server" };
+const REDIS_8_2: Wanted = Wanted { product: "Redis", version: "8.2", variable: "RDBSCOPE_REDIS_8_2", program: "redis-server" };
+const VALKEY_9_1: Wanted = Wanted { product: "Valkey", version: "9.1", variable: "RDBSCOPE_VALKEY_9_1", program: "valkey-server" };
+
+/// Fewest keys that a server must have been asked about.
+const FEWEST_KEYS: usize = 10_000;
+
+/// Differences that are printed.
+const FIRST: usize = 10;
+
+/// Clock and PTTL of a server without PEXPIRETIME may be this far from the expiry that was set, in milliseconds.
+const CLOCK_SLACK: i64 = 1000;
+
+#[test]
+fn redis_6_2_says_the_same() {
+    compare(REDIS_6_2, Slots::AreNotAsked);
+}
+
+#[test]
+fn redis_7_0_says_the_same() {
+    compare(REDIS_7_0, Slots::OfClusterNode);
+}
+
+#[test]
+fn redis_8_2_says_the_same() {
+    compare(REDIS_8_2, Slots::AreNotAsked);
+}
+
+#[test]
+fn valkey_9_1_says_the_same() {
+    compare(VALKEY_9_1, Slots::AreNotAsked);
+}
+
+/// Whether a cluster node is asked for the slot of each key; a server outside of a cluster refuses to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Slots {
+    AreNotAsked,
+    OfClusterNode,
+}
+
+/// Database and bytes of a key.
+type Place = (u64, Vec<u8>);
+
+/// What is said of one key, under the names of the columns of `keys`.
+type Facts = BTreeMap<&'static str, Value>;
+
+fn compare(wanted: Wanted, slots: Slots) {
+    let program = match wanted.find() {
+        Ok(program) => program,
+        Err(why) if std::env::var_os("RDBSCOPE_REQUIRE_LIVE").is_some_and(|value| value == "1") => panic!("{why}"),
+        Err(why) => return println!("skipped: {why}"),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let seed = std::env::var("RDBSCOPE_LIVE_SEED").map_or(1, |seed| seed.parse().unwrap());
+    println!("{} {}: seed {seed}", wanted.product, wanted.version);
+
+    let server = Server::start(&program, folder.path(), &[]);
+    let mut connection = server.connect();
+    let version = Version::of(&mut connection);
+    let data = Data::new(seed, &version);
+    data.write(&mut connection);
+    connection.run(&command!["SAVE"]);
+    drop(server);
+
+    let server = Server::start(&program, folder.path(), &[]);
+    let mut connection = server.connect();
+    let mut loaded = read_back(&mut connection, &version, &data);
+    let totals = Totals::of_server(&mut connection, &loaded);
+    drop(server);
+    if slots == Slots::OfClusterNode {
+        add_slots(&program, &mut loaded);
+    }
+
+    let dump = folder.path().join(DUMP);
+    let rows = rows_of_keys(&dump);
+    let differences = differences(&loaded, &rows);
+    let total = differences.len();
+    for difference in differences.iter().take(FIRST) {
+        println!("live: {version}: {difference}");
+    }
+    println!("live: {version}: {} keys compared", loaded.len());
+    println!("live: {version}: {}", encodings(&loaded));
+    assert_eq!(total, 0, "{version}: differences in {} keys, seed {seed}", loaded.len());
+    assert!(loaded.len() >= FEWEST_KEYS, "{version}: only {} keys were compared", loaded.len());
+    assert_eq!(Totals::of_report(&dump), totals, "{version}: totals of the report, seed {seed}");
+}
+
+/// What the server says of all its keys.
+fn read_back(connection: &mut Connection, version: &Version, data: &Data) -> BTreeMap<Place, Facts> {
+    let mut loaded = BTreeMap::new();
+    for db in DATABASES {
+        connection.run(&command!["SELECT", db.to_string()]);
+        let keys: Vec<Vec<u8>> = connection.run(&command!["KEYS", "*"]).array().into_iter().map(Reply::bulk).collect();
+        let types = ask_of_each(connection, &keys, |key| command!["TYPE", key]);
+        let encodings = ask_of_each(connection, &keys, |key| command!["OBJECT", "ENCODING", key]);
+        let types: Vec<String> = types.iter().map(Reply::text).collect();
+        let counts = keys.iter().zip(&types).map(|(key, key_type)| command![count_command(key_type), key]).collect::<Vec<_>>();
+        let counts = connection.pipeline(&counts);
+        let expiries = expiries(connection, version, data, db, &keys);
+        let facts = types.iter().zip(encodings).zip(counts).zip(expiries);
+        for (key, (((key_type, encoding), count), expires_at_ms)) in keys.iter().zip(facts) {
+            let count_column = if key_type == "string" { "payload_bytes" } else { "elements" };
+            let facts = Facts::from([
+                ("type", json!(key_type)),
+                ("encoding", json!(encoding.text())),
+                (count_column, json!(count.integer())),
+                ("expires_at_ms", json!(expires_at_ms)),
+            ]);
+            loaded.insert((db, key.clone()), facts);
+        }
+    }
+    loaded
+}
+
+fn ask_of_each(connection: &mut Connection, keys: &[Vec<u8>], command: impl Fn(&[u8]) -> resp::Command) -> Vec<Reply> {
+    connection.pipeline(&keys.iter().map(|key| command(key)).collect::<Vec<_>>())
+}
+
+/// The command that counts what is in a value; of a string, its bytes.
+fn count_command(key_type: &str) -> &'static str {
+    match key_type {
+        "string" => "STRLEN",
+        "list" => "LLEN",
+        "set" => "SCARD",
+        "hash" => "HLEN",
+        "zset" => "ZCARD",
+        "stream" => "XLEN",
+        other => panic!("type {other}"),
+    }
+}
+
+/// The expiries. Servers before 7.0 tell only what is left: there the expiry is the one that was set, once clock and PTTL agree with it.
+fn expiries(connection: &mut Connection, version: &Version, data: &Data, db: u64, keys: &[Vec<u8>]) -> Vec<Option<i64>> {
+    if version.from([7, 0], [7, 0]) {
+        let replies = ask_of_each(connection, keys, |key| command!["PEXPIRETIME", key]);
+        return replies.iter().map(|reply| Some(reply.integer()).filter(|at| *at != -1)).collect();
+    }
+    let begin = clock(connection);
+    let left = ask_of_each(connection, keys, |key| command!["PTTL", key]);
+    let end = clock(connection);
+    let expiry = |(key, left): (&Vec<u8>, Reply)| {
+        let set = data.expiry(db, key);
+        let left = Some(left.integer()).filter(|left| *left != -1);
+        assert_eq!(set.is_some(), left.is_some(), "{}: an expiry was set, or none is left", key.escape_ascii());
+        let now = set.zip(left).map(|(set, left)| set - left);
+        let agrees = now.is_none_or(|now| (begin - CLOCK_SLACK..=end + CLOCK_SLACK).contains(&now));
+        assert!(agrees, "{}: the server has {left:?} ms left at {begin}, {set:?} was set", key.escape_ascii());
+        set
+    };
+    keys.iter().zip(left).map(expiry).collect()
+}
+
+/// The server's clock in Unix milliseconds.
+fn clock(connection: &mut Connection) -> i64 {
+    let parts: Vec<i64> = connection.run(&command!["TIME"]).array().iter().map(|part| part.text().parse().unwrap()).collect();
+    parts[0] * 1000 + parts[1] / 1000
+}
+
+/// Adds what an empty cluster node says of each key's slot.
+fn add_slots(program: &Path, loaded: &mut BTreeMap<Place, Facts>) {
+    let folder = tempfile::tempdir().unwrap();
+    let bus = free_port().to_string();
+    let server = Server::start(program, folder.path(), &["--cluster-enabled", "yes", "--cluster-port", &bus]);
+    let commands: Vec<_> = loaded.keys().map(|(_, key)| command!["CLUSTER", "KEYSLOT", key]).collect();
+    let replies = server.connect().pipeline(&commands);
+    for (facts, slot) in loaded.values_mut().zip(replies) {
+        facts.insert("slot", json!(slot.integer()));
+    }
+}
+
+/// The rows that `keys` writes, each key once.
+fn rows_of_keys(dump: &Path) -> BTreeMap<Place, Map<String, Value>> {
+    let output = rdbscope(&["keys", "--format", "jsonl"], dump);
+    let mut rows = BTreeMap::new();
+    for line in output.lines() {
+        let row: Map<String, Value> = serde_json::from_str(line).unwrap();
+        let place = (row["db"].as_u64().unwrap(), STANDARD.decode(row["key_b64"].as_str().unwrap()).unwrap());
+        let twice = rows.insert(place, row);
+        assert!(twice.is_none(), "two rows for one key: {line}");
+    }
+    rows
+}
+
+fn rdbscope(args: &[&str], dump: &Path) -> String {
+    let output = Process::new(env!("CARGO_BIN_EXE_rdbscope")).args(args).arg(dump).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {}\n{errors}", output.status);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Everything that the server says and the rows do not, with both figures.
+fn differences(loaded: &BTreeMap<Place, Facts>, rows: &BTreeMap<Place, Map<String, Value>>) -> Vec<String> {
+    let mut differences = vec![];
+    let places: BTreeSet<_> = loaded.keys().chain(rows.keys()).collect();
+    for place in places {
+        let name = format!("db {} key {}", place.0, place.1.escape_ascii());
+        match (loaded.get(place), rows.get(place)) {
+            (Some(facts), Some(row)) => {
+                for (column, theirs) in facts {
+                    let ours = row.get(*column).unwrap_or_else(|| panic!("no column {column}"));
+                    if ours != theirs {
+                        differences.push(format!("{name}: {column}: {ours}, but the server says {theirs}; row {}", json!(row)));
+                    }
+                }
+            }
+            (Some(_), None) => differences.push(format!("{name}: missing")),
+            (None, _) => differences.push(format!("{name}: not on the server")),
+        }
+    }
+    differences
+}
+
+/// How many keys the server holds of each type in each encoding; fails where the data leaves out a type or a compact form.
+fn encodings(loaded: &BTreeMap<Place, Facts>) -> String {
+    let mut counts: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
+    for facts in loaded.values() {
+        let of_type = counts.entry(facts["type"].as_str().unwrap()).or_default();
+        *of_type.entry(facts["encoding"].as_str().unwrap()).or_default() += 1;
+    }
+    for (key_type, fewest) in [("string", 3), ("list", 1), ("set", 2), ("hash", 2), ("zset", 2), ("stream", 1)] {
+        let found = counts.get(key_type).map_or(0, BTreeMap::len);
+        assert!(found >= fewest, "the data has {key_type}s in only {found} encodings");
+    }
+    let all =
+        counts.iter().flat_map(|(key_type, counts)| counts.iter().map(move |(encoding, keys)| format!("{key_type} {encoding} {keys}")));
+    all.collect::<Vec<_>>().join(", ")
+}
+
+/// Sums over a database.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Sums {
+    keys: u64,
+    permanent_keys: u64,
+    elements: u64,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Totals {
+    databases: BTreeMap<u64, Sums>,
+    keys: u64,
+}
+
+impl Totals {
+    fn of_server(connection: &mut Connection, loaded: &BTreeMap<Place, Facts>) -> Self {
+        let keyspace = connection.run(&command!["INFO", "keyspace"]).text();
+        let mut databases = BTreeMap::new();
+        for db in DATABASES {
+            connection.run(&command!["SELECT", db.to_string()]);
+            let keys = u64::try_from(connection.run(&command!["DBSIZE"]).integer()).unwrap();
+            let line = info_field(&keyspace, &format!("db{db}")).unwrap();
+            let volatile: u64 = line.split(',').find_map(|field| field.strip_prefix("expires=")).unwrap().parse().unwrap();
+            let elements = loaded.iter().filter(|((at, _), _)| *at == db).filter_map(|(_, facts)| facts.get("elements")?.as_u64()).sum();
+            databases.insert(db, Sums { keys, permanent_keys: keys - volatile, elements });
+        }
+        assert_eq!(keyspace.lines().filter(|line| line.starts_with("db")).count(), DATABASES.len(), "databases: {keyspace}");
+        Self { keys: databases.values().map(|sums| sums.keys).sum(), databases }
+    }
+
+    /// What `report` writes of the dump.
+    fn of_report(dump: &Path) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        rdbscope(&["report", "-o", folder.path().to_str().unwrap()], dump);
+        let table = |name: &str| {
+            let mut reader = csv::Reader::from_path(folder.path().join(name)).unwrap();
+            reader.deserialize::<BTreeMap<String, String>>().map(Result::unwrap).collect::<Vec<_>>()
+        };
+        let number = |row: &BTreeMap<String, String>, column: &str| row[column].parse::<u64>().unwrap();
+        let sums = |row: &BTreeMap<String, String>| {
+            let sums = Sums { keys: number(row, "keys"), permanent_keys: number(row, "permanent_keys"), elements: number(row, "elements") };
+            (number(row, "db"), sums)
+        };
+        let keys = table("summary.csv").iter().find(|row| row["name"] == "keys").map(|row| number(row, "value"));
+        Self { databases: table("databases.csv").iter().map(sums).collect(), keys: keys.unwrap() }
+    }
+}
