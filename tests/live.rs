@@ -27,7 +27,8 @@ use serde_json::{Map, Value, json};
 const REDIS_6_2: Wanted = Wanted { product: "Redis", version: "6.2", variable: "RDBSCOPE_REDIS_6_2", program: "redis-server" };
 const REDIS_7_0: Wanted = Wanted { product: "Redis", version: "7.0", variable: "RDBSCOPE_REDIS_7_0", program: "redis-server" };
 const REDIS_8_2: Wanted = Wanted { product: "Redis", version: "8.2", variable: "RDBSCOPE_REDIS_8_2", program: "redis-server" };
-const VALKEY_9_1: Wanted = Wanted { product: "Valkey", version: "9.1", variable: "RDBSCOPE_VALKEY_9_1", program: "valkey-server" };
+const VALKEY_9_1: Wanted =
+    Wanted { product: "Valkey", version: "9.1", variable: "RDBSCOPE_VALKEY_9_1", program: "valkey-server" };
 
 /// Fewest keys that a server must have been asked about.
 const FEWEST_KEYS: usize = 10_000;
@@ -248,8 +249,9 @@ fn encodings(loaded: &BTreeMap<Place, Facts>) -> String {
         let found = counts.get(key_type).map_or(0, BTreeMap::len);
         assert!(found >= fewest, "the data has {key_type}s in only {found} encodings");
     }
-    let all =
-        counts.iter().flat_map(|(key_type, counts)| counts.iter().map(move |(encoding, keys)| format!("{key_type} {encoding} {keys}")));
+    let all = counts
+        .iter()
+        .flat_map(|(key_type, counts)| counts.iter().map(move |(encoding, keys)| format!("{key_type} {encoding} {keys}")));
     all.collect::<Vec<_>>().join(", ")
 }
 
@@ -276,7 +278,8 @@ impl Totals {
             let keys = u64::try_from(connection.run(&command!["DBSIZE"]).integer()).unwrap();
             let line = info_field(&keyspace, &format!("db{db}")).unwrap();
             let volatile: u64 = line.split(',').find_map(|field| field.strip_prefix("expires=")).unwrap().parse().unwrap();
-            let elements = loaded.iter().filter(|((at, _), _)| *at == db).filter_map(|(_, facts)| facts.get("elements")?.as_u64()).sum();
+            let elements =
+                loaded.iter().filter(|((at, _), _)| *at == db).filter_map(|(_, facts)| facts.get("elements")?.as_u64()).sum();
             databases.insert(db, Sums { keys, permanent_keys: keys - volatile, elements });
         }
         assert_eq!(keyspace.lines().filter(|line| line.starts_with("db")).count(), DATABASES.len(), "databases: {keyspace}");
@@ -293,7 +296,11 @@ impl Totals {
         };
         let number = |row: &BTreeMap<String, String>, column: &str| row[column].parse::<u64>().unwrap();
         let sums = |row: &BTreeMap<String, String>| {
-            let sums = Sums { keys: number(row, "keys"), permanent_keys: number(row, "permanent_keys"), elements: number(row, "elements") };
+            let sums = Sums {
+                keys: number(row, "keys"),
+                permanent_keys: number(row, "permanent_keys"),
+                elements: number(row, "elements"),
+            };
             (number(row, "db"), sums)
         };
         let keys = table("summary.csv").iter().find(|row| row["name"] == "keys").map(|row| number(row, "value"));

@@ -218,12 +218,23 @@ mod tests {
             string(Server::valkey(9, 1, 2), key_len, has_expiry, &tally)
         };
         // The longest value that 9.1.2 embeds beside a key, without and with expiry.
-        for (key_len, without, with) in [(31, Some(82), Some(82)), (32, Some(79), Some(79)), (107, Some(4), Some(4)), (108, Some(3), None), (111, Some(0), None), (112, None, None)] {
+        for (key_len, without, with) in [
+            (31, Some(82), Some(82)),
+            (32, Some(79), Some(79)),
+            (107, Some(4), Some(4)),
+            (108, Some(3), None),
+            (111, Some(0), None),
+            (112, None, None),
+        ] {
             for (longest, has_expiry) in [(without, false), (with, true)] {
                 for value_len in 0..100 {
                     let embedded = longest.is_some_and(|longest| value_len <= longest);
                     let expected = if embedded { Encoding::Embstr } else { Encoding::Raw };
-                    assert_eq!(encoding(key_len, value_len, has_expiry), expected, "key {key_len}, value {value_len}, expiry {has_expiry}");
+                    assert_eq!(
+                        encoding(key_len, value_len, has_expiry),
+                        expected,
+                        "key {key_len}, value {value_len}, expiry {has_expiry}"
+                    );
                 }
             }
         }

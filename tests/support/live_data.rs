@@ -101,8 +101,10 @@ impl Data {
     /// A new key name of `len` bytes, which must be at least four; half of the long ones compress.
     fn name(&mut self, len: usize) -> Vec<u8> {
         self.names += 1;
-        let mut name: Vec<u8> =
-            (0..4).rev().map(|digit| b"0123456789abcdefghijklmnopqrstuvwxyz"[(self.names / 36_u32.pow(digit) % 36) as usize]).collect();
+        let mut name: Vec<u8> = (0..4)
+            .rev()
+            .map(|digit| b"0123456789abcdefghijklmnopqrstuvwxyz"[(self.names / 36_u32.pow(digit) % 36) as usize])
+            .collect();
         if self.random.below(2) == 0 {
             name.resize(len, b':');
         } else {
@@ -155,7 +157,9 @@ impl Data {
 
     /// Lengths around those of the length prefix and of compression; bit maps, counters of distinct values, strings that grew.
     fn long_strings(&mut self) {
-        for len in [49, 63, 64, 65, 126, 127, 128, 191, 192, 254, 255, 256, 1000, 8191, 8192, 16_382, 16_383, 16_384, 16_385, 70_000] {
+        for len in
+            [49, 63, 64, 65, 126, 127, 128, 191, 192, 254, 255, 256, 1000, 8191, 8192, 16_382, 16_383, 16_384, 16_385, 70_000]
+        {
             for value in [self.random.bytes(len), self.random.word(len), vec![b'a'; len], vec![0; len]] {
                 self.collection("SET", vec![value]);
             }
@@ -318,7 +322,9 @@ impl Data {
 
     fn hashes(&mut self) {
         for n in [1, 2, 3, 50, 127, 128, 129, 510, 511, 512, 513, 514] {
-            for (field_len, value_len) in [(1, 0), (4, 8), (8, 63), (8, 64), (8, 65), (63, 8), (64, 8), (65, 8), (64, 64), (65, 65)] {
+            for (field_len, value_len) in
+                [(1, 0), (4, 8), (8, 63), (8, 64), (8, 65), (63, 8), (64, 8), (65, 8), (64, 64), (65, 65)]
+            {
                 let pairs = self.pairs(n, field_len, value_len);
                 self.collection("HSET", pairs);
             }
@@ -423,7 +429,8 @@ impl Data {
                     self.put(db, command!["XGROUP", "CREATE", key, group, "0"]);
                 }
                 for consumer in ["one", "two"] {
-                    let read = command!["XREADGROUP", "GROUP", "first", consumer, "COUNT", (n / 3 + 1).to_string(), "STREAMS", key, ">"];
+                    let read =
+                        command!["XREADGROUP", "GROUP", "first", consumer, "COUNT", (n / 3 + 1).to_string(), "STREAMS", key, ">"];
                     self.put(db, read);
                 }
                 self.put(db, command!["XACK", key, "first", id(0)]);
