@@ -192,7 +192,7 @@ fn text(random: &mut Random, small: bool) -> Vec<u8> {
     const EDGES: [usize; 16] = [0, 1, 20, 21, 63, 64, 126, 127, 253, 254, 255, 4095, 4096, 16_383, 16_384, 70_000];
     match random.below(8) {
         0 => {
-            let bits = random.from_to(1, 64);
+            let bits = random.between(1, 64);
             let value = (random.next() >> (64 - bits)) as i64;
             (if random.percent(50) { value.wrapping_neg() } else { value }).to_string().into_bytes()
         }
@@ -203,7 +203,7 @@ fn text(random: &mut Random, small: bool) -> Vec<u8> {
             let n = *random.pick(&EDGES[..most]);
             random.bytes(n)
         }
-        3 if !small => b"the same words again and ".repeat(random.from_to(1, 40) as usize),
+        3 if !small => b"the same words again and ".repeat(random.between(1, 40) as usize),
         4 => vec![0xff; random.below(9) as usize],
         _ => {
             let n = random.below(if small { 6 } else { 40 }) as usize;
@@ -213,7 +213,7 @@ fn text(random: &mut Random, small: bool) -> Vec<u8> {
 }
 
 fn texts(random: &mut Random, small: bool) -> Vec<Vec<u8>> {
-    let n = if small { random.from_to(1, 3) } else { random.below(*random.clone().pick(&[4, 20, 20, 300])) };
+    let n = if small { random.between(1, 3) } else { random.below(*random.clone().pick(&[4, 20, 20, 300])) };
     (0..n).map(|_| text(random, small)).collect()
 }
 
@@ -237,7 +237,7 @@ fn stream(random: &mut Random, small: bool) -> Stream {
     let mut ids = Vec::new();
     for _ in 0..random.below(if small { 2 } else { 5 }) {
         let mut node = StreamNode { id: StreamId { ms, seq: random.below(3) }, fields: texts(random, true), entries: Vec::new() };
-        for _ in 0..random.from_to(1, if small { 2 } else { 60 }) {
+        for _ in 0..random.between(1, if small { 2 } else { 60 }) {
             let content = if random.percent(50) {
                 Content::Same(node.fields.iter().map(|_| text(random, true)).collect())
             } else {
@@ -332,7 +332,7 @@ fn write_record<W: std::io::Write>(w: &mut DumpWriter<W>, db: u64, type_byte: u8
         }
     }
     if version >= 9 && random.percent(30) {
-        let seconds = random.next() >> random.from_to(30, 63);
+        let seconds = random.next() >> random.between(30, 63);
         record = record.idle_seconds(seconds);
         head.idle_seconds = Some(seconds);
     }
@@ -516,7 +516,7 @@ fn write_dump(magic: Magic, compress: bool, seeds: &[u64]) -> (Finished<Vec<u8>>
         .map(|&seed| {
             let mut random = Random::new(seed);
             if random.percent(20) {
-                db = random.next() >> random.from_to(40, 63);
+                db = random.next() >> random.between(40, 63);
                 w.select_db(db);
                 if magic.version() >= 7 {
                     w.resize_db(random.below(100_000), 3);
