@@ -195,7 +195,7 @@ impl Sink for Bytes {
             Frame::ResizeDb { .. } => 251,
             Frame::SelectDb(_) => 254,
             Frame::End { .. } => 255,
-            Frame::Header(_) | Frame::SlotImport => panic!("no fixture has {frame:?}"),
+            Frame::SlotImport => panic!("no fixture has {frame:?}"),
         };
         *self.opcodes.entry(opcode).or_default() += 1;
     }

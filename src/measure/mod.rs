@@ -159,7 +159,8 @@ impl<F: FactSink> Sink for Measure<'_, F> {
         let payload_known = match key_type {
             KeyType::String => true,
             KeyType::Stream | KeyType::Module(_) => false,
-            _ => F::DEEP,
+            // A value that is damaged inside was not passed whole.
+            _ => F::DEEP && tail.elements.is_some(),
         };
         self.facts.fact(&Fact {
             offset: head.offset,

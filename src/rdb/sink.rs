@@ -2,7 +2,7 @@
 
 use super::cursor::Str;
 use super::packed::{Entry, PackedForm};
-use super::types::{Dialect, ModuleId, RecordType};
+use super::types::{ModuleId, RecordType};
 use crate::error::Error;
 
 /// What a string inside a value is.
@@ -51,8 +51,6 @@ pub struct RecordTail {
 /// Something between records.
 #[derive(Debug, Clone, Copy)]
 pub enum Frame<'a> {
-    /// Magic and version.
-    Header(Dialect),
     /// A name and value about the file.
     Aux {
         /// Name.
@@ -114,7 +112,8 @@ pub trait Sink {
     /// The expiry of the field of which the name comes next (or came last), in Unix milliseconds.
     fn field_expiry(&mut self, _at_ms: Option<i64>) {}
 
-    /// A packed value or node: its form, its plain length, and how many entries its header or a walk counted.
+    /// A packed value or node: its form, its plain length, and how many entries its header or a walk counted. It comes before the entries
+    /// where the header knows how many there are, else after them.
     fn packed(&mut self, _form: PackedForm, _len: u64, _entries: u64) {}
 
     /// Whether a packed value of `len` plain bytes is opened, so that its entries are reported.
