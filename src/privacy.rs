@@ -18,18 +18,21 @@ pub enum Names {
     #[default]
     Masked,
     /// Every identifier is a keyed hash: equal ones stay equal, and nothing can be told of them without the secret.
-    Redacted {
-        /// The secret.
-        secret: [u8; 32],
-        /// What separates segments.
-        separators: Separators,
-    },
+    Redacted(Box<Redaction>),
+}
+
+/// How identifiers are hashed.
+#[derive(Debug, Clone)]
+pub struct Redaction {
+    secret: [u8; 32],
+    separators: Separators,
 }
 
 impl Names {
     /// Identifiers hashed with a key that is derived from `secret`.
     pub fn redacted(secret: &[u8], separators: Separators) -> Self {
-        Self::Redacted { secret: blake3::derive_key("rdbscope key names", secret), separators }
+        let secret = blake3::derive_key("rdbscope key names", secret);
+        Self::Redacted(Box::new(Redaction { secret, separators }))
     }
 
     /// The name as it appears.
@@ -37,7 +40,7 @@ impl Names {
         match self {
             Self::Exact => Cow::Borrowed(key),
             Self::Masked => mask(key),
-            Self::Redacted { secret, separators } => Cow::Owned(redact(key, secret, separators)),
+            Self::Redacted(redaction) => Cow::Owned(redact(key, &redaction.secret, &redaction.separators)),
         }
     }
 
@@ -45,7 +48,7 @@ impl Names {
     pub fn of_text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self {
             Self::Exact => Cow::Borrowed(text),
-            Self::Masked | Self::Redacted { .. } => match mask(text.as_bytes()) {
+            Self::Masked | Self::Redacted(_) => match mask(text.as_bytes()) {
                 Cow::Borrowed(_) => Cow::Borrowed(text),
                 Cow::Owned(masked) => Cow::Owned(String::from_utf8_lossy(&masked).into_owned()),
             },
@@ -328,14 +331,14 @@ mod tests {
 
     #[test]
     fn redaction_keeps_words_and_joins() {
-        let names = Names::Redacted { secret: [7; 32], separators: Separators::default() };
+        let names = Names::redacted(b"one secret", Separators::default());
         let of = |key: &str| String::from_utf8_lossy(&names.of(key.as_bytes())).into_owned();
         let (profile, cart) = (of("prod:shop-7:user:profile:1001"), of("cart:{shop-7:1001}::items"));
         let user = profile.rsplit(':').next().expect("five segments").to_string();
         assert_eq!(user.len(), 16);
         assert!(profile.starts_with("prod:shop-") && !profile.contains("1001"));
         assert!(cart.contains(&format!(":{user}}}::items")), "{cart}");
-        let other = Names::Redacted { secret: [8; 32], separators: Separators::default() };
+        let other = Names::redacted(b"another secret", Separators::default());
         assert_ne!(other.of(b"user:1001"), names.of(b"user:1001"));
         assert!(!of("u:bob@example.com").contains("example"));
     }

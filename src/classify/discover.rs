@@ -18,6 +18,9 @@ const ANY: &[u8] = b"<*>";
 /// A kind of identifier that outnumbers a narrower one in the same place by this factor takes it in.
 const OUTNUMBERS: u64 = 16;
 
+/// Text of a part of a shape.
+type Text = Box<[u8]>;
+
 /// Narrow kinds of identifiers, and the wider kind whose members may look like them by accident: one hexadecimal token in a few
 /// hundred has no letter, one number in a few thousand is a date.
 const WIDER: [(&str, &str); 6] =
@@ -43,13 +46,13 @@ const ROOT: NodeId = NodeId(0);
 
 #[derive(Debug, Default)]
 struct Node {
-    children: HashMap<Box<[u8]>, Child>,
+    children: HashMap<Text, Child>,
     /// Children that hold literal letters.
     literals: usize,
     collapsed: bool,
     class: Option<ClassId>,
     /// Children that were taken in by wider ones, and those.
-    widened: HashMap<Box<[u8]>, Box<[u8]>>,
+    widened: HashMap<Text, Text>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +68,7 @@ pub struct Discovery<T> {
     /// Statistics by class, and the class that each became part of: itself, while it stands.
     classes: Vec<(T, ClassId)>,
     /// Whole shapes, as typed, to their class: the common case in one lookup.
-    known: HashMap<Box<[u8]>, ClassId>,
+    known: HashMap<Text, ClassId>,
 }
 
 impl<T> Default for Discovery<T> {
@@ -88,7 +91,7 @@ impl<T: Merge> Discovery<T> {
     /// Adds the classes of `other`.
     pub fn merge(&mut self, other: Self) {
         let Self { mut nodes, mut classes, .. } = other;
-        let mut open = vec![(ROOT, Vec::<(Box<[u8]>, bool)>::new())];
+        let mut open = vec![(ROOT, Vec::<(Text, bool)>::new())];
         while let Some((from, path)) = open.pop() {
             let node = std::mem::take(&mut nodes[from.0 as usize]);
             let place = self.descend(path.iter().map(|(text, literal)| (&**text, *literal))).0;
@@ -193,7 +196,7 @@ impl<T: Merge> Discovery<T> {
     }
 
     /// Hangs a new child below `node`, and collapses the place where that makes it crowded.
-    fn attach(&mut self, node: NodeId, text: Box<[u8]>, child: Child, depth: usize) {
+    fn attach(&mut self, node: NodeId, text: Text, child: Child, depth: usize) {
         let parent = &mut self.nodes[node.0 as usize];
         parent.children.insert(text, child);
         parent.literals += usize::from(child.literal);
@@ -253,7 +256,7 @@ impl<T: Merge> Discovery<T> {
     /// Takes the children of `node` that hold one `<narrow>` into those that differ only in `<wide>`, where these have many more keys.
     fn widen_at(&mut self, node: NodeId, depth: usize, narrow: &str, wide: &str) {
         let place = &self.nodes[node.0 as usize];
-        let mut pairs: Vec<(Box<[u8]>, Box<[u8]>)> = place
+        let mut pairs: Vec<(Text, Text)> = place
             .children
             .keys()
             .filter_map(|text| {

@@ -227,7 +227,8 @@ fn run(part: &[u8], kinds: u8) -> Option<&'static str> {
 
 /// Types whose text holds joining characters, at the start of `text` and up to the end of a part.
 fn structured(text: &[u8]) -> Option<(&'static str, usize)> {
-    const FORMS: [(&str, usize, fn(&[u8]) -> bool); 5] =
+    type Form = (&'static str, usize, fn(&[u8]) -> bool);
+    const FORMS: [Form; 5] =
         [("uuid", 36, is_uuid), ("hour", 13, is_hour), ("date", 10, is_date), ("week", 8, is_week), ("month", 7, is_month)];
     if !text.first()?.is_ascii_hexdigit() {
         return None;

@@ -64,7 +64,7 @@ pub fn run(global: &Global, args: &KeysArgs) -> Exit {
         let how = match names {
             Names::Exact => "names are exact, personal data in them included",
             Names::Masked => "what looks like personal data in names is masked",
-            Names::Redacted { .. } => "identifiers in names are hashed; words stay",
+            Names::Redacted(_) => "identifiers in names are hashed; words stay",
         };
         if options.filter.is_empty() {
             eprintln!("rdbscope: {keys} keys; {how}");

@@ -1,6 +1,7 @@
 //! All patterns of a file, compiled into one tree: a key finds its class in one walk over its segments.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use super::automaton::SegmentSet;
 use super::pattern::{Pattern, Tail};
@@ -241,10 +242,9 @@ fn shared_key(
             continue;
         }
         for segment in [x, y] {
-            let regex = segment.regex();
-            if !sets.contains_key(&regex) {
-                let set = SegmentSet::new(std::slice::from_ref(&regex))?;
-                sets.insert(regex, set);
+            if let Entry::Vacant(place) = sets.entry(segment.regex()) {
+                let set = SegmentSet::new(std::slice::from_ref(place.key()))?;
+                place.insert(set);
             }
         }
         match sets[&x.regex()].shared(&sets[&y.regex()]) {

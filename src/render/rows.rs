@@ -23,7 +23,7 @@ pub struct RowWriter {
 
 #[derive(Debug)]
 enum Out {
-    Csv(csv::Writer<Vec<u8>>),
+    Csv(Box<csv::Writer<Vec<u8>>>),
     Jsonl(Vec<u8>),
 }
 
@@ -63,6 +63,6 @@ impl RowWriter {
     }
 }
 
-fn csv_buffer() -> csv::Writer<Vec<u8>> {
-    csv::WriterBuilder::new().flexible(false).from_writer(Vec::new())
+fn csv_buffer() -> Box<csv::Writer<Vec<u8>>> {
+    Box::new(csv::WriterBuilder::new().flexible(false).from_writer(Vec::new()))
 }

@@ -141,7 +141,7 @@ where
     let mut done: Vec<Done<R>> = Vec::new();
     let mut stopped = false;
     let mut collected = HEADER_LEN as u64;
-    while !stopped && !(batch.is_empty() && done.is_empty()) {
+    while !(stopped || batch.is_empty() && done.is_empty()) {
         let mut collect_done = |done: Vec<_>| {
             for Done { result, crc: next, checksummed, len } in done {
                 crc = checksum::join(crc, next, checksummed);
