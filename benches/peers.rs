@@ -14,7 +14,8 @@ use std::time::Duration;
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 use rdb::{RdbDecoder, RdbValue, Simple};
 use rdbscope::rdb::packed::Entry;
-use rdbscope::rdb::{RecordHead, RecordTail, Role, Sink, Step, Str, Walker};
+use rdbscope::rdb::{RecordHead, RecordTail, Role, Sink, Str};
+use rdbscope::scan;
 
 /// Counts keys and elements, and with `DEEP` opens every packed value.
 #[derive(Default)]
@@ -44,9 +45,8 @@ impl<const DEEP: bool> Sink for Count<DEEP> {
 }
 
 fn walk<const DEEP: bool>(dump: &[u8]) -> (u64, u64) {
-    let mut walker = Walker::start(dump).unwrap();
     let mut count = Count::<DEEP>::default();
-    while walker.step(&mut count).unwrap() != Step::End {}
+    scan::walk(dump, &mut count).unwrap();
     black_box(count.bytes);
     (count.keys, count.elements)
 }

@@ -57,6 +57,8 @@ fn facts(keys: &[Vec<u8>]) -> Vec<Fact<'_>> {
                 slot: measure::slot(key),
                 idle_seconds: None,
                 freq: None,
+                field_expiry: None,
+                stream: None,
             }
         })
         .collect()

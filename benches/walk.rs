@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 use rdbscope::rdb::packed::PackedForm;
-use rdbscope::rdb::{RecordHead, RecordTail, Role, Sink, Step, Str, Walker};
+use rdbscope::rdb::{RecordHead, RecordTail, Role, Sink, Str};
+use rdbscope::scan;
 
 /// Wants the ends of records only.
 struct Skim;
@@ -45,8 +46,7 @@ impl Sink for Sums {
 }
 
 fn walk(dump: &[u8], sink: &mut impl Sink) {
-    let mut walker = Walker::start(dump).unwrap();
-    while walker.step(sink).unwrap() != Step::End {}
+    scan::walk(dump, sink).unwrap();
 }
 
 fn benches(criterion: &mut Criterion) {

@@ -17,6 +17,12 @@ use crate::scan::{self, Head, Piece, ScanEnd, ScanOptions};
 /// Most faults inside values that are kept of one dump, the first ones.
 const MOST_FAULTS: usize = 10;
 
+/// Most function libraries that are kept of one dump.
+const MOST_LIBRARIES: usize = 1000;
+
+/// Longest function library whose first line is looked at.
+const MOST_LIBRARY_BYTES: u64 = 64 << 20;
+
 /// What changes the result of an analysis, and how it is run.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -98,16 +104,44 @@ pub struct Passed {
     pub serialized_bytes: u64,
     /// Bytes of everything else, the header included.
     pub framing_bytes: u64,
-    /// Function libraries.
+    /// Function libraries: how many, and the first of them.
     pub functions: u64,
-    /// Data of modules that belongs to no key, by module type.
-    pub module_aux: BTreeMap<ModuleId, u64>,
+    /// The first function libraries.
+    pub libraries: Vec<Library>,
+    /// Data of modules that belongs to no key, by module type: records and their bytes.
+    pub module_aux: BTreeMap<ModuleId, (u64, u64)>,
     /// Slots that slot records name.
     pub slots: BTreeSet<u16>,
     /// Values damaged inside: how many, and the first of them.
     pub value_faults: Faults,
     /// Values sized from a header that cannot be true.
     pub doubtful_sizes: Faults,
+}
+
+/// A function library.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Library {
+    /// Its name, where the first line of its code gives one.
+    pub name: Option<Vec<u8>>,
+    /// Its engine, likewise.
+    pub engine: Option<Vec<u8>>,
+    /// Bytes of its code.
+    pub bytes: u64,
+}
+
+impl Library {
+    fn new(code: Str<'_>) -> Self {
+        let mut scratch = Vec::new();
+        // A library that cannot be decompressed has no name to tell.
+        let text = code.text(&mut scratch, MOST_LIBRARY_BYTES).unwrap_or_default();
+        let first = text.split(|&b| b == b'\n').next().unwrap_or_default();
+        // `#!engine name=library`, as FUNCTION LOAD wants it.
+        let mut words =
+            first.strip_prefix(b"#!").unwrap_or_default().split(|b| b.is_ascii_whitespace()).filter(|word| !word.is_empty());
+        let engine = words.next().map(<[u8]>::to_vec);
+        let name = words.find_map(|word| word.strip_prefix(b"name=")).map(<[u8]>::to_vec);
+        Self { name, engine, bytes: code.len() }
+    }
 }
 
 /// Counted faults, the first few of them kept.
@@ -141,8 +175,11 @@ impl Passed {
         self.serialized_bytes += later.serialized_bytes;
         self.framing_bytes += later.framing_bytes;
         self.functions += later.functions;
-        for (id, n) in later.module_aux {
-            *self.module_aux.entry(id).or_default() += n;
+        self.libraries.extend(later.libraries);
+        self.libraries.truncate(MOST_LIBRARIES);
+        for (id, (records, bytes)) in later.module_aux {
+            let sum = self.module_aux.entry(id).or_default();
+            *sum = (sum.0 + records, sum.1 + bytes);
         }
         self.slots.extend(later.slots);
         self.value_faults.append(later.value_faults);
@@ -152,8 +189,16 @@ impl Passed {
     fn frame(&mut self, frame: Frame<'_>, bytes: u64) {
         self.framing_bytes += bytes;
         match frame {
-            Frame::Function { .. } => self.functions += 1,
-            Frame::ModuleAux(id) => *self.module_aux.entry(id).or_default() += 1,
+            Frame::Function { code } => {
+                self.functions += 1;
+                if self.libraries.len() < MOST_LIBRARIES {
+                    self.libraries.push(Library::new(code));
+                }
+            }
+            Frame::ModuleAux(id) => {
+                let sum = self.module_aux.entry(id).or_default();
+                *sum = (sum.0 + 1, sum.1 + bytes);
+            }
             Frame::SlotInfo { slot, .. } => self.slots.extend(u16::try_from(slot).ok().filter(|slot| *slot < SLOTS)),
             // Valkey writes slot records as AUX fields: slot, keys, keys with an expiry, keys with field expiries.
             Frame::Aux { name: Str::Raw(b"slot-info"), value: Str::Raw(value) } => {
@@ -231,7 +276,9 @@ pub fn walk_dump<W: PieceSink, R: Send>(
     let bytes = dump.input.bytes();
     let mut passed = Passed { framing_bytes: HEADER_LEN as u64, ..Passed::default() };
     let work = |worker: &mut W, piece: &Piece<'_>| {
-        let mut sink = Measure::new(&dump.model, PieceFacts { worker, passed: Passed::default() });
+        let (_, framing_bytes) = piece.plain_len();
+        let passed = Passed { framing_bytes, ..Passed::default() };
+        let mut sink = Measure::new(&dump.model, PieceFacts { worker, passed });
         // A scan hands out pieces that it has walked; a fault that only a second look finds is kept with those inside values.
         if let Err(fault) = piece.walk(&mut sink) {
             sink.facts.passed.value_faults.push(fault);
@@ -245,7 +292,7 @@ pub fn walk_dump<W: PieceSink, R: Send>(
         collect(result, advance)
     });
     let whole = end.fault.as_ref().is_none_or(|_| end.checksum == scan::ChecksumState::Mismatch);
-    let trailing_bytes = if whole { (bytes.len() as u64).saturating_sub(end.bytes) } else { 0 };
+    let trailing_bytes = if whole { (bytes.len() as u64).saturating_sub(end.stored_bytes) } else { 0 };
     Outcome { passed, end, trailing_bytes }
 }
 

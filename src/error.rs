@@ -78,6 +78,16 @@ impl Error {
         self
     }
 
+    /// The same fault of bytes that were unpacked from what stands at `offset` of the file; a truncation of them is no truncation of the file.
+    #[cold]
+    pub(crate) fn inside_blob(mut self, offset: u64) -> Self {
+        self.0.offset = offset;
+        if self.is_truncation() {
+            self.0.kind = ErrorKind::Invalid("the bytes unpacked from here end inside a record");
+        }
+        self
+    }
+
     /// Offset, what was being read, why, and the key.
     pub fn detail(&self) -> &Detail {
         &self.0

@@ -44,12 +44,20 @@ pub fn dumps_in(folder: &Path) -> io::Result<Found> {
     Ok(found)
 }
 
+#[derive(Debug)]
+enum Content {
+    /// As it is in the file.
+    Mapped(Mmap),
+    /// As it was before it was compressed; also of an empty file, which cannot be mapped.
+    Owned(Vec<u8>),
+}
+
 /// One opened file.
 #[derive(Debug)]
 pub struct Input {
     path: PathBuf,
-    /// `None` for an empty file, which cannot be mapped.
-    map: Option<Mmap>,
+    content: Content,
+    stored_bytes: u64,
     modified_ms: Option<i64>,
 }
 
@@ -69,27 +77,38 @@ impl Input {
             let why = if metadata.is_dir() { "is a folder" } else { "is not a regular file: copy it to one" };
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        let map = if metadata.len() == 0 {
-            None
+        let content = if metadata.len() == 0 {
+            Content::Owned(Vec::new())
         } else {
             // SAFETY: the mapping is private and read-only. That the file is not changed while mapped is the documented contract of this
             // function; no bytes are interpreted but as `u8`, so a change can give wrong figures and no undefined value.
             let map = unsafe { Mmap::map(&file)? };
             // Advice that is not taken costs nothing.
             let _ = map.advise(Advice::Sequential);
-            Some(map)
+            match enveloped(&map) {
+                Some(frame) => Content::Owned(unwrap_envelope(frame)?),
+                None => Content::Mapped(map),
+            }
         };
         let modified_ms = metadata
             .modified()
             .ok()
             .and_then(|at| at.duration_since(UNIX_EPOCH).ok())
             .and_then(|since| i64::try_from(since.as_millis()).ok());
-        Ok(Self { path: path.into(), map, modified_ms })
+        Ok(Self { path: path.into(), content, stored_bytes: metadata.len(), modified_ms })
     }
 
-    /// The bytes.
+    /// The bytes of the uncompressed dump, and whatever follows it.
     pub fn bytes(&self) -> &[u8] {
-        self.map.as_deref().unwrap_or_default()
+        match &self.content {
+            Content::Mapped(map) => map,
+            Content::Owned(bytes) => bytes,
+        }
+    }
+
+    /// Bytes of the file.
+    pub fn stored_bytes(&self) -> u64 {
+        self.stored_bytes
     }
 
     /// The path as it was given.
@@ -101,4 +120,21 @@ impl Input {
     pub fn modified_ms(&self) -> Option<i64> {
         self.modified_ms
     }
+}
+
+/// The LZ4 frame of Valkey's compressed envelope: `VCS`, a version, the codec, a reserved byte, and what is inside. An earlier development form has
+/// eight bytes.
+fn enveloped(bytes: &[u8]) -> Option<&[u8]> {
+    match bytes {
+        [b'V', b'C', b'S', 1, 1, 0, 1, frame @ ..] => Some(frame),
+        [b'V', b'K', b'C', b'S', 1, 1, _, 0, frame @ ..] => Some(frame),
+        _ => None,
+    }
+}
+
+/// The dump in an LZ4 frame.
+fn unwrap_envelope(frame: &[u8]) -> io::Result<Vec<u8>> {
+    let mut dump = Vec::new();
+    lz4_flex::frame::FrameDecoder::new(frame).read_to_end(&mut dump)?;
+    Ok(dump)
 }

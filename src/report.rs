@@ -1,15 +1,15 @@
 //! A finished report: plain values that tables are made of.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::analyse::{Dump, Outcome};
-use crate::census::{Census, ClassStats, Counts, KeyRow};
+use crate::census::{Census, ClassStats, Counts, FieldCounts, KeyRow};
 use crate::classify::{Classifier, Merge};
 use crate::contract::{Class, Contracts};
 use crate::measure::{Encoding, Fact, FactSink, Measure, SLOTS};
-use crate::rdb::{KeyType, Walker};
+use crate::rdb::{KeyType, ModuleId, Walker};
 
 /// Most classes that are shown; the rest are summed.
 const MOST_CLASSES: usize = 10_000;
@@ -31,7 +31,9 @@ pub struct Report {
     /// What was found in each input, in content order.
     pub outcomes: Vec<Outcome>,
     /// By type and encoding, most memory first.
-    pub types: Vec<(KeyType, Encoding, Counts)>,
+    pub types: Vec<TypeCounts>,
+    /// By type of a module, its version included.
+    pub modules: Vec<(ModuleId, Counts)>,
     /// By database.
     pub databases: Vec<(u64, Counts)>,
     /// By slot, all of them.
@@ -46,6 +48,10 @@ pub struct Report {
     pub keys_walked: u64,
     /// The largest keys of each type and those above a limit, most memory first.
     pub big_keys: Vec<BigKey>,
+    /// Fields with an expiry of their own.
+    pub fields: FieldCounts,
+    /// Streams with their class, those with most entries first.
+    pub streams: Vec<(KeyRow, String)>,
     /// The largest permanent keys with their class.
     pub permanent_keys: Vec<(KeyRow, String)>,
 }
@@ -80,6 +86,19 @@ impl Population {
             Self::Recorded(slots) => Box::new(slots.iter().copied()),
         }
     }
+}
+
+/// Keys of one type and encoding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeCounts {
+    /// `core` or `module`.
+    pub kind: &'static str,
+    /// Name of the type.
+    pub name: String,
+    /// Encoding.
+    pub encoding: Encoding,
+    /// Sums.
+    pub counts: Counts,
 }
 
 /// A class with its figures.
@@ -121,18 +140,24 @@ impl Report {
         let total = census.total();
         let mut classifier = Classifier::new(contracts.cloned());
         let big_keys = big_keys(&mut census, &mut classifier, dumps);
-        let permanent = census.take_permanent();
-        let permanent_keys = permanent
-            .into_iter()
-            .map(|row| {
-                let class = census.class_name(&row.key, &mut classifier);
-                (row, class)
+        let (permanent, streams) = (census.take_permanent(), census.take_streams());
+        let mut with_class = |rows: Vec<KeyRow>| -> Vec<(KeyRow, String)> {
+            rows.into_iter()
+                .map(|row| {
+                    let class = census.class_name(&row.key, &mut classifier);
+                    (row, class)
+                })
+                .collect()
+        };
+        let (permanent_keys, streams) = (with_class(permanent), with_class(streams));
+        let Census { types, databases, slots, registered, discovered, memory_squares, fields, .. } = census;
+        let modules = types
+            .iter()
+            .filter_map(|(key_type, _, counts)| match key_type {
+                KeyType::Module(id) => Some((*id, *counts)),
+                _ => None,
             })
             .collect();
-        let Census { mut types, databases, slots, registered, discovered, memory_squares, .. } = census;
-        types.sort_by(|(t, e, a), (u, f, b)| {
-            (b.memory_bytes, b.keys, t.to_string(), e.name()).cmp(&(a.memory_bytes, a.keys, u.to_string(), f.name()))
-        });
         let recorded: Vec<u16> = {
             let mut slots: Vec<u16> = outcomes.iter().flat_map(|outcome| outcome.passed.slots.iter().copied()).collect();
             slots.sort_unstable();
@@ -141,12 +166,15 @@ impl Report {
         };
         Self {
             total,
-            types,
+            types: types_by_name(types),
+            modules,
             databases: databases.into_iter().collect(),
             population: if recorded.is_empty() { Population::All } else { Population::Recorded(recorded) },
             slots,
             classes: shown_classes(registered_classes(registered, contracts), discovered.into_classes(), &total),
             memory_squares,
+            fields,
+            streams,
             keys_walked: outcomes.iter().map(|outcome| outcome.passed.keys).sum(),
             big_keys,
             permanent_keys,
@@ -168,6 +196,20 @@ impl Report {
     pub fn framing_bytes(&self) -> u64 {
         self.outcomes.iter().map(|outcome| outcome.passed.framing_bytes).sum()
     }
+}
+
+/// Sums types of one name, which modules of several versions have, and sorts them: most memory first.
+fn types_by_name(types: Vec<(KeyType, Encoding, Counts)>) -> Vec<TypeCounts> {
+    let mut by_name: BTreeMap<(String, &'static str), TypeCounts> = BTreeMap::new();
+    for (key_type, encoding, counts) in types {
+        let (name, kind) = (key_type.to_string(), key_type.kind());
+        let empty = TypeCounts { kind, name: name.clone(), encoding, counts: Counts::default() };
+        by_name.entry((name, encoding.name())).or_insert(empty).counts.merge(&counts);
+    }
+    // The sort is stable: by name among equals.
+    let mut types: Vec<TypeCounts> = by_name.into_values().collect();
+    types.sort_by_key(|t| (Reverse(t.counts.memory_bytes), Reverse(t.counts.keys)));
+    types
 }
 
 /// The contracts' classes with what was found of them, those without keys included.
@@ -226,12 +268,13 @@ fn by_memory(a: &ReportClass, b: &ReportClass) -> Ordering {
 fn big_keys(census: &mut Census, classifier: &mut Classifier, dumps: &[Dump]) -> Vec<BigKey> {
     let limits = census.limits();
     // By place: one row for each key, whatever lists it is on.
-    let mut listed: HashMap<(u32, u64), (KeyRow, bool)> = HashMap::new();
+    let mut listed: HashMap<(u32, u64, Box<[u8]>), (KeyRow, bool)> = HashMap::new();
+    let place = |row: &KeyRow| (row.input, row.offset, row.key.clone());
     for row in census.take_over() {
-        listed.insert((row.input, row.offset), (row, false));
+        listed.insert(place(&row), (row, false));
     }
     for row in census.take_top() {
-        listed.entry((row.input, row.offset)).or_insert((row, true)).1 = true;
+        listed.entry(place(&row)).or_insert((row, true)).1 = true;
     }
     let mut rows: Vec<(KeyRow, bool)> = listed.into_values().collect();
     for (row, _) in &mut rows {
@@ -256,19 +299,27 @@ fn deep_look(dumps: &[Dump], row: &KeyRow) -> (Option<u64>, Option<u64>) {
         let bytes = dump.input.bytes().get(usize::try_from(row.offset).ok()?..)?;
         let mut sink = Measure::new(&dump.model, DeepLook::default());
         // The same bytes were walked before; were they changed since, there is nothing to say of the key.
-        Walker::resume(bytes, row.offset, dump.head.dialect, row.db).step(&mut sink).ok()?;
-        Some(sink.facts.0)
+        Walker::new(bytes, row.offset, &dump.head.format, row.db).step(&mut sink).ok()?;
+        // A record that was unpacked stands nowhere in the file as it is.
+        let same = sink.facts.key == *row.key && sink.facts.serialized_bytes == row.serialized_bytes;
+        same.then_some(sink.facts.figures)
     });
     found.unwrap_or_default()
 }
 
 #[derive(Default)]
-struct DeepLook((Option<u64>, Option<u64>));
+struct DeepLook {
+    key: Vec<u8>,
+    serialized_bytes: u64,
+    figures: (Option<u64>, Option<u64>),
+}
 
 impl FactSink for DeepLook {
     const DEEP: bool = true;
 
     fn fact(&mut self, fact: &Fact<'_>) {
-        self.0 = (fact.payload_bytes, fact.largest_element_bytes);
+        self.key = fact.key.into();
+        self.serialized_bytes = fact.serialized_bytes;
+        self.figures = (fact.payload_bytes, fact.largest_element_bytes);
     }
 }

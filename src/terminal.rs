@@ -57,7 +57,7 @@ pub fn summary(report: &Report, dumps: &[Dump], names: &Names, filter: &str, col
             "{}  {} {version}, {}, snapshot {snapshot}, {}, checksum {}{partial}",
             heading(&dump.name()),
             dump.head.product(),
-            String::from_utf8_lossy(&dump.head.dialect.header()),
+            String::from_utf8_lossy(&dump.head.dialect().header()),
             bytes_text(dump.input.bytes().len() as u64),
             outcome.end.checksum.name(),
         );

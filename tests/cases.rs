@@ -11,7 +11,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use rdbscope::key_text;
 use rdbscope::rdb::packed::Entry;
-use rdbscope::rdb::{Role, Sink, Step, Walker};
+use rdbscope::rdb::{Role, Sink};
+use rdbscope::scan;
 use serde_json::json;
 use support::{Report, Row, T0, TempDump, column, dump, fixtures, hex, number, rdbscope, read_csv, row, run, string};
 
@@ -225,9 +226,8 @@ fn u21_negative_integers_in_a_listpack() {
     // Six names of one letter, and the six values as text.
     assert_eq!((&*rows[0]["payload_bytes"], &*rows[0]["largest_element_bytes"]), ("43", "11"));
     let bytes = hex(U21);
-    let mut walker = Walker::start(&bytes).unwrap();
     let mut values = Integers::default();
-    while walker.step(&mut values).unwrap() != Step::End {}
+    scan::walk(&bytes, &mut values).unwrap();
     assert_eq!(values.0, [-1, -4096, -4097, -32_769, -8_388_609, -2_147_483_649]);
 }
 

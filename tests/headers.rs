@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use support::{Report, fixtures, run};
 
-const REPORT: [(&str, &str); 12] = [
+const REPORT: [(&str, &str); 15] = [
     (
         "classes.csv",
         "class,pattern,registered,owner,keys,keys_share,memory_bytes,memory_share,serialized_bytes,elements,\
@@ -26,7 +26,7 @@ const REPORT: [(&str, &str); 12] = [
         "rank,rule,db,key,class,type,encoding,elements,payload_bytes,largest_element_bytes,memory_bytes,\
          serialized_bytes,ttl_seconds,slot,input,parts,big_and_volatile",
     ),
-    ("permanent_keys.csv", "rank,db,key,class,type,encoding,elements,memory_bytes,serialized_bytes,slot,input"),
+    ("permanent_keys.csv", "rank,db,key,class,type,encoding,elements,memory_bytes,serialized_bytes,slot,input,state"),
     ("databases.csv", "db,keys,memory_bytes,serialized_bytes,elements,permanent_keys,expired_keys,expired_memory_bytes"),
     ("slots.csv", "slot,keys,memory_bytes,serialized_bytes,elements,permanent_keys,expired_keys,expired_memory_bytes"),
     (
@@ -36,6 +36,13 @@ const REPORT: [(&str, &str); 12] = [
     ("inputs.csv", "input,server,version,rdb_version,snapshot_time,snapshot_source,keys,bytes,stored_bytes,checksum,partial"),
     ("permanent_classes.csv", "class,registered,owner,keys,memory_bytes,largest_key"),
     ("size_histogram.csv", "class,bucket_min_bytes,bucket_max_bytes,keys,memory_bytes"),
+    ("functions.csv", "input,library,engine,bytes"),
+    ("modules.csv", "module,version,keys,elements,serialized_bytes,permanent_keys,expired_keys,aux_records,aux_bytes"),
+    (
+        "streams.csv",
+        "db,key,class,entries,groups,consumers,pending,last_id,max_deleted_id,entries_added,deleted,memory_bytes,\
+         serialized_bytes,slot,input",
+    ),
     ("summary.csv", "name,value,unit"),
 ];
 

@@ -299,6 +299,19 @@ fn seen_pairs(fields: &[(Vec<u8>, Vec<u8>)]) -> Vec<Seen> {
         .collect()
 }
 
+/// Fields and values of the live entries of a stream; an entry that shares its fields with the node has them all the same.
+fn seen_entries(stream: &Stream) -> Vec<Seen> {
+    let of_node = |node: &StreamNode| {
+        let live = node.entries.iter().filter(|entry| !entry.deleted);
+        live.flat_map(|entry| match &entry.content {
+            Content::Same(values) => seen_pairs(&node.fields.iter().cloned().zip(values.iter().cloned()).collect::<Vec<_>>()),
+            Content::Own(pairs) => seen_pairs(pairs),
+        })
+        .collect::<Vec<_>>()
+    };
+    stream.nodes.iter().flat_map(of_node).collect()
+}
+
 fn borrowed<A, B>(pairs: &[(A, B)]) -> impl ExactSizeIterator<Item = (&A, &B)> {
     pairs.iter().map(|(a, b)| (a, b))
 }
@@ -384,7 +397,8 @@ fn write_value<W: std::io::Write>(
             let members = scores(random, small);
             let with_scores = members.iter().map(|(member, score)| (member, *score));
             let written = if type_byte == 12 { record.zset_ziplist(with_scores) } else { record.zset_listpack(with_scores) };
-            value("zset", members.len(), seen_texts(Role::Member, members.iter().map(|(member, _)| member)), written)
+            let seen = members.iter().flat_map(|(m, score)| [Seen::Text(Role::Member, m.clone()), Seen::Score(*score)]).collect();
+            value("zset", members.len(), seen, written)
         }
         4 | 9 | 13 | 16 => {
             let fields = pairs(random, small);
@@ -457,7 +471,7 @@ fn write_value<W: std::io::Write>(
                 19 => StreamLayout::V2,
                 _ => StreamLayout::V3,
             };
-            value("stream", stream.live_entries() as usize, Vec::new(), record.stream(layout, &stream))
+            value("stream", stream.live_entries() as usize, seen_entries(&stream), record.stream(layout, &stream))
         }
         22..=25 => {
             let expiry = |random: &mut Random| random.percent(60).then(|| CTIME_SECONDS as u64 * 1000 + random.below(1 << 34));
@@ -472,9 +486,8 @@ fn write_value<W: std::io::Write>(
             let seen = fields.iter().flat_map(|(field, value, at)| {
                 let at = Some(Seen::FieldExpiry(at.map(|at| at as i64)));
                 let [before, after] = match form {
-                    FieldExpiryForm::Valkey => [None, at],
+                    FieldExpiryForm::Valkey | FieldExpiryForm::CandidateListpack | FieldExpiryForm::Listpack => [None, at],
                     FieldExpiryForm::Candidate | FieldExpiryForm::Table => [at, None],
-                    FieldExpiryForm::CandidateListpack | FieldExpiryForm::Listpack => [None, None],
                 };
                 let texts = seen_pairs(&[(field.clone(), value.clone())]);
                 before.into_iter().chain(texts).chain(after)
@@ -500,7 +513,7 @@ fn write_head<W: std::io::Write>(w: &mut DumpWriter<W>, random: &mut Random) {
         w.function("#!lua name=lib\nredis.register_function('f', function() return 1 end)");
     }
     if matches!(w.magic(), Magic::Valkey(_)) && random.percent(30) {
-        w.slot_import("job", &[(0, 5), (100, 16_383)]);
+        w.slot_import("0123456789abcdef0123456789abcdef01234567", &[(0, 5), (100, 16_383)]);
     }
 }
 
@@ -620,8 +633,7 @@ proptest! {
         let expected: Vec<Taken> = written
             .iter()
             .map(|key| {
-                // The entries of a stream are packed with ids and flags, and are not told apart.
-                let is_core = ["string", "list", "set", "zset", "hash"].contains(&&*key.key_type);
+                let is_core = ["string", "list", "set", "zset", "hash", "stream"].contains(&&*key.key_type);
                 Taken {
                     db: key.db,
                     key: key.key.clone(),
@@ -645,7 +657,8 @@ proptest! {
     fn a_hidden_count_is_found_by_a_walk(seed: u64, compress: bool) {
         let mut random = Random::new(seed);
         let items = texts(&mut random, false);
-        let magic = Magic::Redis(9);
+        // Version 9 has another type 20: Dragonfly's.
+        let magic = Magic::Redis(11);
         let mut pack = Listpack::default();
         let mut zip = Ziplist::new(magic);
         pack.hide_count();
@@ -684,7 +697,7 @@ proptest! {
 
 #[test]
 fn more_than_65_534_entries() {
-    let magic = Magic::Redis(9);
+    let magic = Magic::Redis(11);
     for n in [65_534, 65_535, 65_536, 70_000u64] {
         let items: Vec<Vec<u8>> = (0..n).map(|i| i.to_string().into_bytes()).collect();
         let mut w = DumpWriter::in_memory(magic);
@@ -706,7 +719,7 @@ fn strings_at_the_edges_of_every_length_form() {
     let items: Vec<Vec<u8>> = edges.into_iter().flat_map(|n| [vec![b'x'; n], vec![b'-'; 3]]).collect();
     let fields: Vec<_> = items.iter().map(|item| (item, item)).collect();
     for compress in [false, true] {
-        let mut w = DumpWriter::in_memory(Magic::Redis(9));
+        let mut w = DumpWriter::in_memory(Magic::Redis(11));
         w.compress(compress);
         w.key("list").list(&items);
         w.key("ziplist").list_ziplist(&items);

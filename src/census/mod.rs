@@ -15,7 +15,7 @@ pub use top::{KeyRow, TopKeys};
 
 use crate::classify::{Class, Classifier, Discovery, Merge};
 use crate::contract::{Contracts, Limits};
-use crate::measure::{Encoding, Fact, Lifetime, SLOTS};
+use crate::measure::{Encoding, Fact, FieldExpiry, Lifetime, SLOTS};
 use crate::rdb::KeyType;
 
 /// Limits above which a key is big.
@@ -47,11 +47,13 @@ pub struct ListLimits {
     pub over: usize,
     /// Permanent keys.
     pub permanent: usize,
+    /// Streams.
+    pub streams: usize,
 }
 
 impl Default for ListLimits {
     fn default() -> Self {
-        Self { top: 100, over: 1000, permanent: 1000 }
+        Self { top: 100, over: 1000, permanent: 1000, streams: 1000 }
     }
 }
 
@@ -94,6 +96,33 @@ impl ClassLimits {
     }
 }
 
+/// Fields, or members, that have an expiry of their own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FieldCounts {
+    /// Keys that have any.
+    pub keys: u64,
+    /// Of these, permanent keys all of whose fields expire.
+    pub permanent_keys_emptied: u64,
+    /// Fields.
+    pub fields: u64,
+    /// Of these, fields whose expiry had passed at the snapshot time.
+    pub expired: u64,
+}
+
+impl FieldCounts {
+    fn add(&mut self, expiry: &FieldExpiry, emptied: bool) {
+        let of_key = Self { keys: 1, permanent_keys_emptied: u64::from(emptied), fields: expiry.fields, expired: expiry.expired };
+        self.merge(&of_key);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.keys += other.keys;
+        self.permanent_keys_emptied += other.permanent_keys_emptied;
+        self.fields += other.fields;
+        self.expired += other.expired;
+    }
+}
+
 /// Everything that is added up over keys.
 #[derive(Debug)]
 pub struct Census {
@@ -112,8 +141,11 @@ pub struct Census {
     pub discovered: Discovery<ClassStats>,
     /// Sum of the squares of memory bytes, for the spread that chance would give.
     pub memory_squares: u128,
+    /// Fields with an expiry of their own.
+    pub fields: FieldCounts,
     permanent: TopKeys,
     over: TopKeys,
+    streams: TopKeys,
     /// Largest keys of each type, by memory and by elements. Module types are one.
     top: Vec<(Option<KeyType>, TopKeys, TopKeys)>,
     last_db: Option<(u64, Counts)>,
@@ -132,8 +164,10 @@ impl Census {
             limits,
             discovered: Discovery::default(),
             memory_squares: 0,
+            fields: FieldCounts::default(),
             permanent: TopKeys::new(lists.permanent),
             over: TopKeys::new(lists.over),
+            streams: TopKeys::new(lists.streams),
             top: Vec::new(),
             last_db: None,
         }
@@ -171,6 +205,9 @@ impl Census {
         }
         let memory = u128::from(fact.memory_bytes.unwrap_or(0));
         self.memory_squares = self.memory_squares.saturating_add(memory * memory);
+        if let Some(expiry) = &fact.field_expiry {
+            self.fields.add(expiry, fact.all_fields_expire());
+        }
         self.list(fact, class.registered);
     }
 
@@ -197,6 +234,8 @@ impl Census {
         }
         self.discovered.merge(other.discovered);
         self.memory_squares = self.memory_squares.saturating_add(other.memory_squares);
+        self.fields.merge(&other.fields);
+        self.streams.merge(other.streams);
         self.permanent.merge(other.permanent);
         self.over.merge(other.over);
         for (key_type, by_memory, by_elements) in other.top {
@@ -237,6 +276,11 @@ impl Census {
         std::mem::replace(&mut self.over, TopKeys::new(0)).into_sorted()
     }
 
+    /// Streams, those with most entries first.
+    pub fn take_streams(&mut self) -> Vec<KeyRow> {
+        std::mem::replace(&mut self.streams, TopKeys::new(0)).into_sorted()
+    }
+
     /// Permanent keys, largest first.
     pub fn take_permanent(&mut self) -> Vec<KeyRow> {
         std::mem::replace(&mut self.permanent, TopKeys::new(0)).into_sorted()
@@ -266,6 +310,9 @@ impl Census {
         }
         if self.limits.of(registered).broken_by(fact) {
             self.over.offer(memory, fact, input);
+        }
+        if let Some(stream) = &fact.stream {
+            self.streams.offer(stream.counters.length, fact, input);
         }
         let group = (fact.key_type.kind() == "core").then_some(fact.key_type);
         let (by_memory, by_elements) = self.top_of(group);

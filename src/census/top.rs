@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use crate::measure::{Encoding, Fact, Lifetime};
+use crate::measure::{Encoding, Fact, Lifetime, StreamFacts};
 use crate::rdb::KeyType;
 
 /// A key in a list, with what the lists show of it.
@@ -37,6 +37,10 @@ pub struct KeyRow {
     pub lifetime: Lifetime,
     /// Slot.
     pub slot: u16,
+    /// The key stays and every field of it expires.
+    pub all_fields_expire: bool,
+    /// What is known of a stream.
+    pub stream: Option<StreamFacts>,
 }
 
 impl KeyRow {
@@ -56,6 +60,8 @@ impl KeyRow {
             serialized_bytes: fact.serialized_bytes,
             lifetime: fact.lifetime,
             slot: fact.slot,
+            all_fields_expire: fact.all_fields_expire(),
+            stream: fact.stream,
         }
     }
 

@@ -47,7 +47,7 @@ fn head(dump: &Dump) -> String {
     let head = &dump.head;
     line!(text, "file", "{}", dump.input.path().display());
     line!(text, "size", "{}", bytes_text(dump.input.bytes().len() as u64));
-    line!(text, "format", "{}", String::from_utf8_lossy(&head.dialect.header()));
+    line!(text, "format", "{}", String::from_utf8_lossy(&head.dialect().header()));
     let version =
         head.server_version().map_or_else(|| "version not recorded".into(), |v| key_text::escape(v.as_bytes()).into_owned());
     line!(text, "server", "{} {version}; measured as {}", head.product(), dump.model.server);
@@ -83,7 +83,7 @@ fn head(dump: &Dump) -> String {
 /// Without a walk: the last nine bytes are the end mark and the checksum, where nothing follows them.
 fn tail(dump: &Dump, text: &mut String) -> Exit {
     let bytes = dump.input.bytes();
-    if dump.head.dialect.has_checksum() {
+    if dump.head.dialect().has_checksum() {
         match bytes.last_chunk::<9>() {
             Some([0xff, checksum @ ..]) => match u64::from_le_bytes(*checksum) {
                 0 => line!(text, "end", "end mark in its place; no checksum (rdbchecksum no)"),

@@ -142,7 +142,7 @@ fn explain(global: &Global, dump: &Dump, outcome: &Outcome) -> Exit {
         complain(&format!("{name}: {fault}"));
         if outcome.end.checksum != ChecksumState::Mismatch {
             let keys = outcome.passed.keys;
-            complain(&format!("{name}: partial: {keys} keys before byte {} were read", outcome.end.bytes));
+            complain(&format!("{name}: partial: {keys} keys before byte {} were read", outcome.end.stored_bytes));
         }
         exit = Exit::Input;
     }
@@ -157,8 +157,8 @@ fn explain(global: &Global, dump: &Dump, outcome: &Outcome) -> Exit {
     for fault in &outcome.passed.doubtful_sizes.first {
         warn(global, &format!("{name}: {fault}; its size is taken from its header"));
     }
-    if dump.head.dialect.is_newer_than_known() {
-        let header = dump.head.dialect.header();
+    if dump.head.dialect().is_newer_than_known() {
+        let header = dump.head.dialect().header();
         let header = String::from_utf8_lossy(&header);
         warn(global, &format!("{name}: {header} is newer than this version knows; its content was understood all the same"));
     }
@@ -173,8 +173,8 @@ fn explain(global: &Global, dump: &Dump, outcome: &Outcome) -> Exit {
     }
     if outcome.trailing_bytes > 0 {
         let n = outcome.trailing_bytes;
-        let is_aof =
-            dump.input.bytes().get(outcome.end.bytes as usize) == Some(&b'*') || dump.head.aux("aof-preamble") == Some("1");
+        let is_aof = dump.input.bytes().get(outcome.end.stored_bytes as usize) == Some(&b'*')
+            || dump.head.aux("aof-preamble") == Some("1");
         let what = if is_aof { "(AOF tail) not analysed" } else { "not analysed" };
         warn(global, &format!("{name}: {n} bytes after the RDB end {what}"));
     }

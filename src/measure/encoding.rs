@@ -8,7 +8,7 @@ use std::fmt;
 use super::server::Server;
 use super::tally::Tally;
 use crate::rdb::packed::PackedForm;
-use crate::rdb::{Family, KeyType, Layout, RecordType, Sequence};
+use crate::rdb::{Family, KeyType, Layout, RecordType, Sequence, TemplateLayout};
 
 /// In-memory form of a value, as the server names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,6 +23,10 @@ pub enum Encoding {
     Listpack,
     /// Packed with field expiries, Redis 7.4 and later.
     ListpackEx,
+    /// Packed values of a hash whose field names stand in a template, Redis 8.10.
+    TemplateListpack,
+    /// Values of a hash whose field names stand in a template, Redis 8.10.
+    TemplateArray,
     /// Packed, Redis 2.2 to 6.2.
     Ziplist,
     /// Packed hash of Redis 2.4 and older.
@@ -50,6 +54,8 @@ impl Encoding {
             Self::Embstr => "embstr",
             Self::Listpack => "listpack",
             Self::ListpackEx => "listpackex",
+            Self::TemplateListpack => "template-listpack",
+            Self::TemplateArray => "template-array",
             Self::Ziplist => "ziplist",
             Self::Zipmap => "zipmap",
             Self::Intset => "intset",
@@ -125,7 +131,7 @@ pub fn after_load(
     let compact = if has_listpacks { Encoding::Listpack } else { Encoding::Ziplist };
     match record_type.key_type {
         KeyType::String => string(server, key_len, has_expiry, tally),
-        KeyType::Module(_) => Encoding::Raw,
+        KeyType::Module(_) | KeyType::Array | KeyType::Other(_) => Encoding::Raw,
         KeyType::Stream => Encoding::Stream,
         KeyType::List => list(server, config, record_type, elements, tally),
         KeyType::Set => match record_type.layout {
@@ -150,7 +156,9 @@ pub fn after_load(
             Layout::Packed { .. } if elements <= config.hash.entries => compact,
             Layout::Packed { .. } => Encoding::Hashtable,
             Layout::Sequence(Sequence::ExpiryPair { .. }) => packed(config.hash, Encoding::ListpackEx, Encoding::Hashtable),
-            Layout::Sequence(Sequence::PairExpiry) => Encoding::Hashtable,
+            Layout::Sequence(Sequence::PairExpiry | Sequence::PairTextExpiry) => Encoding::Hashtable,
+            Layout::Template(TemplateLayout::Packed | TemplateLayout::PackedRef) => Encoding::TemplateListpack,
+            Layout::Template(_) => Encoding::TemplateArray,
             _ if !server.is_redis_from(2, 6) => packed(config.hash, Encoding::Zipmap, Encoding::Hashtable),
             _ => packed(config.hash, compact, Encoding::Hashtable),
         },

@@ -37,7 +37,8 @@ pub(super) fn estimate(key_type: KeyType, encoding: Encoding, key_len: u64, elem
     let mean = |parts: u64| tally.payload.checked_div(parts).unwrap_or(0);
     let table = || DICT + 8 * elements.max(4).checked_next_power_of_two().unwrap_or(elements);
     let value = match (key_type, encoding) {
-        (KeyType::Module(_), _) => return None,
+        (KeyType::Module(_) | KeyType::Array | KeyType::Other(_), _) => return None,
+        (_, Encoding::TemplateListpack | Encoding::TemplateArray) => return None,
         (_, Encoding::Int) => 0,
         (_, Encoding::Embstr) => size_class(OBJECT + 3 + tally.payload + 1) - OBJECT,
         (_, Encoding::Raw) => sds(tally.payload),

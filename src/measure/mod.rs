@@ -14,7 +14,7 @@ pub use slot::{SLOTS, hash_tag, slot};
 
 use crate::error::Error;
 use crate::rdb::packed::{Entry, PackedForm};
-use crate::rdb::{Frame, KeyType, RecordHead, RecordTail, Role, Sink, Str};
+use crate::rdb::{Frame, KeyType, RecordHead, RecordTail, Role, Sink, Str, StreamCounters, StreamPart};
 use tally::Tally;
 
 /// What is known of one key. Borrowed from the dump; nothing in it owns memory.
@@ -52,6 +52,50 @@ pub struct Fact<'a> {
     pub idle_seconds: Option<u64>,
     /// Access counter of LFU.
     pub freq: Option<u8>,
+    /// Expiries of its fields or members, where any has one.
+    pub field_expiry: Option<FieldExpiry>,
+    /// What is known of a stream.
+    pub stream: Option<StreamFacts>,
+}
+
+impl Fact<'_> {
+    /// True where the key itself stays and every field of it expires.
+    pub fn all_fields_expire(&self) -> bool {
+        self.lifetime == Lifetime::Permanent && self.field_expiry.is_some_and(|expiry| Some(expiry.fields) == self.elements)
+    }
+}
+
+/// Expiries of the fields or members of one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FieldExpiry {
+    /// Fields that have one.
+    pub fields: u64,
+    /// Of these, fields whose expiry has passed at the snapshot time.
+    pub expired: u64,
+    /// The earliest, in Unix milliseconds.
+    pub min_ms: i64,
+    /// The latest, in Unix milliseconds.
+    pub max_ms: i64,
+}
+
+/// What a stream's record says beside its entries.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StreamFacts {
+    /// Counters.
+    pub counters: StreamCounters,
+    /// Consumer groups.
+    pub groups: u64,
+    /// Consumers over all groups.
+    pub consumers: u64,
+    /// Pending entries over all groups.
+    pub pending: u64,
+}
+
+impl StreamFacts {
+    /// Entries that were deleted or trimmed away; Redis 7.0 and later.
+    pub fn removed(&self) -> Option<u64> {
+        self.counters.entries_added.map(|added| added.saturating_sub(self.counters.length))
+    }
 }
 
 /// What decides encodings, memory and lifetimes: the loading server and the moment.
@@ -95,12 +139,14 @@ pub struct Measure<'m, F> {
     /// Where facts go.
     pub facts: F,
     tally: Tally,
+    field_expiry: Option<FieldExpiry>,
+    stream: StreamFacts,
 }
 
 impl<'m, F: FactSink> Measure<'m, F> {
     /// Measures by `model` into `facts`.
     pub fn new(model: &'m Model, facts: F) -> Self {
-        Self { model, facts, tally: Tally::default() }
+        Self { model, facts, tally: Tally::default(), field_expiry: None, stream: StreamFacts::default() }
     }
 }
 
@@ -112,6 +158,7 @@ impl<F: FactSink> Sink for Measure<'_, F> {
     #[inline]
     fn begin(&mut self, _head: &RecordHead<'_>) {
         self.tally.clear();
+        self.field_expiry = None;
     }
 
     #[inline]
@@ -143,6 +190,31 @@ impl<F: FactSink> Sink for Measure<'_, F> {
         self.tally.entry(entry.len());
     }
 
+    fn field_expiry(&mut self, at_ms: Option<i64>) {
+        let Some(at_ms) = at_ms else { return };
+        let expired = u64::from(self.model.snapshot.is_some_and(|snapshot| at_ms <= snapshot.at_ms));
+        let before = self.field_expiry.unwrap_or(FieldExpiry { fields: 0, expired: 0, min_ms: at_ms, max_ms: at_ms });
+        self.field_expiry = Some(FieldExpiry {
+            fields: before.fields + 1,
+            expired: before.expired + expired,
+            min_ms: before.min_ms.min(at_ms),
+            max_ms: before.max_ms.max(at_ms),
+        });
+    }
+
+    fn stream(&mut self, part: StreamPart<'_>) {
+        match part {
+            // The counters come first of what is kept.
+            StreamPart::Counters(counters) => self.stream = StreamFacts { counters, ..StreamFacts::default() },
+            StreamPart::Group { pending, .. } => {
+                self.stream.groups += 1;
+                self.stream.pending = self.stream.pending.saturating_add(pending);
+            }
+            StreamPart::Consumer { .. } => self.stream.consumers += 1,
+            _ => {}
+        }
+    }
+
     fn value_fault(&mut self, fault: Error) {
         self.facts.value_fault(fault);
     }
@@ -155,10 +227,9 @@ impl<F: FactSink> Sink for Measure<'_, F> {
         let elements = tail.elements.unwrap_or(0);
         let has_expiry = head.expires_at_ms.is_some();
         let encoding = encoding::after_load(*server, config, &head.record_type, elements, key_len, has_expiry, &self.tally);
-        // A stream's entries are packed together with ids and flags, and are not told apart.
         let payload_known = match key_type {
             KeyType::String => true,
-            KeyType::Stream | KeyType::Module(_) => false,
+            KeyType::Module(_) | KeyType::Array | KeyType::Other(_) => false,
             // A value that is damaged inside was not passed whole.
             _ => F::DEEP && tail.elements.is_some(),
         };
@@ -179,6 +250,8 @@ impl<F: FactSink> Sink for Measure<'_, F> {
             slot: slot(head.key),
             idle_seconds: head.idle_seconds,
             freq: head.freq,
+            field_expiry: self.field_expiry,
+            stream: (key_type == KeyType::Stream).then_some(self.stream),
         });
     }
 }

@@ -8,6 +8,7 @@
 mod cursor;
 pub mod lzf;
 pub mod packed;
+mod rare;
 mod sink;
 mod stream;
 mod types;
@@ -15,6 +16,9 @@ mod value;
 mod walk;
 
 pub use cursor::{Cursor, INT_TEXT, Str};
-pub use sink::{Frame, RecordHead, RecordTail, Role, Sink};
-pub use types::{Dialect, Family, HEADER_LEN, KeyType, Layout, ModuleId, RecordType, Sequence, StreamLayout};
-pub use walk::{MAX_KEY_BYTES, Step, Walker};
+pub use sink::{BlobCodec, Frame, RecordHead, RecordTail, Role, Sink, StreamCounters, StreamPart};
+pub use types::{
+    DRAGONFLY_EPOCH, Dialect, Family, Format, HEADER_LEN, KeyType, Layout, ModuleId, RecordType, Sequence, Sketch, StreamLayout,
+    TemplateLayout,
+};
+pub use walk::{MAX_KEY_BYTES, Step, Walker, header};

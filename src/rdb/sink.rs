@@ -18,6 +18,10 @@ pub enum Role {
     Field,
     /// The value of a field.
     FieldValue,
+    /// The score of a member, in a packed value.
+    Score,
+    /// The expiry of a field, in a packed value.
+    Expiry,
 }
 
 /// A key's record up to its value.
@@ -78,6 +82,29 @@ pub enum Frame<'a> {
     },
     /// A slot migration was under way (Valkey).
     SlotImport,
+    /// A hash template (Redis 8.10).
+    HashTemplate {
+        /// Its id.
+        id: u64,
+        /// How many fields it names.
+        fields: u64,
+    },
+    /// A blob of records, compressed (Dragonfly).
+    Blob {
+        /// How.
+        codec: BlobCodec,
+        /// The compressed bytes.
+        packed: Str<'a>,
+    },
+    /// A piece of a record that is cut into several (Dragonfly).
+    Chunk {
+        /// Pieces of the same id belong together.
+        id: u32,
+        /// The piece.
+        bytes: &'a [u8],
+    },
+    /// Something that concerns no key: journal entries, indices (Dragonfly).
+    Other,
     /// A function library.
     Function {
         /// Source, the first line naming engine and library; of 7.0 release candidates the code alone.
@@ -90,6 +117,57 @@ pub enum Frame<'a> {
         /// The stored checksum; `None` where the version has none. Zero means that the server did not compute one.
         checksum: Option<u64>,
     },
+}
+
+/// How a blob of records is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlobCodec {
+    /// One zstd frame.
+    Zstd,
+    /// One LZ4 frame.
+    Lz4,
+}
+
+/// A part of a stream's record.
+#[derive(Debug, Clone, Copy)]
+pub enum StreamPart<'a> {
+    /// A node begins: its id, 16 bytes. Its listpack is reported as a packed value.
+    Node(&'a [u8; 16]),
+    /// Counters behind the nodes.
+    Counters(StreamCounters),
+    /// A consumer group begins.
+    Group {
+        /// Its name.
+        name: Str<'a>,
+        /// Entries that were delivered and not yet acknowledged.
+        pending: u64,
+    },
+    /// Id of a pending entry of the group.
+    GroupPending(&'a [u8; 16]),
+    /// A consumer of the group begins.
+    Consumer {
+        /// Its name.
+        name: Str<'a>,
+        /// Its share of the pending entries.
+        pending: u64,
+    },
+    /// Id of a pending entry of the consumer.
+    ConsumerPending(&'a [u8; 16]),
+    /// Pending entries of the group that no consumer has (Redis 8.8).
+    HandedBack(u64),
+}
+
+/// Counters of a stream.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StreamCounters {
+    /// Entries.
+    pub length: u64,
+    /// Milliseconds and sequence of the last id.
+    pub last_id: (u64, u64),
+    /// The largest id that was deleted; Redis 7.0 and later.
+    pub max_deleted_id: Option<(u64, u64)>,
+    /// Entries ever added; Redis 7.0 and later.
+    pub entries_added: Option<u64>,
 }
 
 /// Receives what a [`Walker`](super::Walker) passes. All methods do nothing unless overridden.
@@ -121,8 +199,16 @@ pub trait Sink {
         false
     }
 
+    /// Whether faults that no server minds are reported too.
+    fn is_strict(&self) -> bool {
+        false
+    }
+
     /// An entry of the packed value just reported, where that was opened (or had to be, for its count).
     fn entry(&mut self, _role: Role, _entry: Entry<'_>) {}
+
+    /// A part of a stream.
+    fn stream(&mut self, _part: StreamPart<'_>) {}
 
     /// A fault inside a value whose end is known all the same.
     fn value_fault(&mut self, _fault: Error) {}

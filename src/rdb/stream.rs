@@ -1,7 +1,8 @@
 //! Walks a stream's record: listpacks by id, counters, consumer groups.
 
 use super::cursor::{Cursor, Str};
-use super::sink::Sink;
+use super::packed::{Entry, PackedForm};
+use super::sink::{Role, Sink, StreamCounters, StreamPart};
 use super::types::StreamLayout;
 use super::value;
 use crate::error::{Error, ErrorKind, Result};
@@ -9,54 +10,226 @@ use crate::error::{Error, ErrorKind, Result};
 /// Bytes of a stream id: milliseconds and sequence, big endian.
 const ID_BYTES: u64 = 16;
 
+/// Flags of an entry, as `t_stream.c` numbers them.
+const DELETED: i64 = 1;
+const SAME_FIELDS: i64 = 2;
+
+/// Longest listpack of a node that is decompressed: far above what `stream-node-max-bytes` lets a server write.
+const MAX_NODE_BYTES: u64 = 1 << 30;
+
 /// Passes the stream and returns its number of live entries.
 pub(super) fn walk<S: Sink>(cursor: &mut Cursor<'_>, layout: StreamLayout, sink: &mut S) -> Result<u64> {
+    let begin = cursor.offset();
+    // Entries that the nodes count; unknown where they were not opened.
+    let mut counted = Some(0u64);
     for _ in 0..cursor.count(ID_BYTES + 2, "number of stream nodes")? {
         let at = cursor.offset();
         let id = cursor.str("id of a stream node")?;
-        if !matches!(id, Str::Raw(id) if id.len() as u64 == ID_BYTES) {
+        let Some(id) = raw_id(id) else {
             return Err(Error::new(at, "id of a stream node", ErrorKind::Invalid("not 16 bytes long")));
-        }
+        };
+        sink.stream(StreamPart::Node(id));
         let offset = cursor.offset();
         let listpack = cursor.str("listpack of a stream node")?;
-        value::stream_listpack(offset, listpack, sink);
+        let live = if sink.opens(listpack.len()) {
+            node_entries(offset, listpack, sink)
+        } else {
+            value::packed(offset, listpack, PackedForm::Listpack, &[None], sink);
+            None
+        };
+        counted = counted.zip(live).map(|(sum, live)| sum.saturating_add(live));
     }
     let length = cursor.len("length of a stream")?;
-    id(cursor, "last id of a stream")?;
+    let last_id = id(cursor, "last id of a stream")?;
+    let mut counters = StreamCounters { length, last_id, ..StreamCounters::default() };
     if layout >= StreamLayout::V2 {
         id(cursor, "first id of a stream")?;
-        id(cursor, "largest deleted id of a stream")?;
-        cursor.len("entries added to a stream")?;
+        counters.max_deleted_id = Some(id(cursor, "largest deleted id of a stream")?);
+        counters.entries_added = Some(cursor.len("entries added to a stream")?);
     }
+    if counted.is_some_and(|counted| counted != length) {
+        let why = "its length and the entries of its nodes disagree";
+        sink.value_fault(Error::new(begin, "stream", ErrorKind::Invalid(why)));
+    }
+    sink.stream(StreamPart::Counters(counters));
     for _ in 0..cursor.count(5, "number of consumer groups")? {
-        group(cursor, layout)?;
+        group(cursor, layout, sink)?;
+    }
+    if layout >= StreamLayout::V4 {
+        producers(cursor)?;
     }
     Ok(length)
+}
+
+fn raw_id(id: Str<'_>) -> Option<&[u8; 16]> {
+    match id {
+        Str::Raw(bytes) => bytes.try_into().ok(),
+        _ => None,
+    }
 }
 
 fn id(cursor: &mut Cursor<'_>, reading: &'static str) -> Result<(u64, u64)> {
     Ok((cursor.len(reading)?, cursor.len(reading)?))
 }
 
-fn group(cursor: &mut Cursor<'_>, layout: StreamLayout) -> Result<()> {
-    cursor.str("name of a consumer group")?;
+fn group<S: Sink>(cursor: &mut Cursor<'_>, layout: StreamLayout, sink: &mut S) -> Result<()> {
+    let begin = cursor.offset();
+    let name = cursor.str("name of a consumer group")?;
     id(cursor, "last id of a consumer group")?;
     if layout >= StreamLayout::V2 {
         cursor.len("entries read by a consumer group")?;
     }
-    for _ in 0..cursor.count(ID_BYTES + 9, "number of pending entries")? {
-        cursor.take(ID_BYTES, "id of a pending entry")?;
+    let pending = cursor.count(ID_BYTES + 9, "number of pending entries")?;
+    sink.stream(StreamPart::Group { name, pending });
+    for _ in 0..pending {
+        let id = cursor.array::<16>("id of a pending entry")?;
+        sink.stream(StreamPart::GroupPending(&id));
         cursor.array::<8>("delivery time of a pending entry")?;
         cursor.len("delivery count of a pending entry")?;
     }
+    let mut owned = 0u64;
     for _ in 0..cursor.count(10, "number of consumers")? {
-        cursor.str("name of a consumer")?;
+        let name = cursor.str("name of a consumer")?;
         cursor.array::<8>("seen time of a consumer")?;
         if layout >= StreamLayout::V3 {
             cursor.array::<8>("active time of a consumer")?;
         }
         let pending = cursor.count(ID_BYTES, "pending entries of a consumer")?;
-        cursor.take(pending * ID_BYTES, "pending entries of a consumer")?;
+        sink.stream(StreamPart::Consumer { name, pending });
+        owned = owned.saturating_add(pending);
+        for _ in 0..pending {
+            let id = cursor.array::<16>("id of a pending entry")?;
+            sink.stream(StreamPart::ConsumerPending(&id));
+        }
+    }
+    if layout >= StreamLayout::V5 {
+        let handed_back = cursor.count(ID_BYTES, "entries handed back")?;
+        cursor.take(handed_back * ID_BYTES, "entries handed back")?;
+        sink.stream(StreamPart::HandedBack(handed_back));
+        owned = owned.saturating_add(handed_back);
+    }
+    // A server loads it all the same.
+    if owned != pending && sink.is_strict() {
+        let why = "its pending entries and those of its consumers disagree";
+        sink.value_fault(Error::new(begin, "consumer group", ErrorKind::Invalid(why)));
     }
     Ok(())
+}
+
+/// Producers whose entries are told apart, each with the ids of its own that it has used.
+fn producers(cursor: &mut Cursor<'_>) -> Result<()> {
+    cursor.len("duration of idempotent production")?;
+    cursor.len("size of idempotent production")?;
+    for _ in 0..cursor.count(2, "number of producers")? {
+        cursor.str("id of a producer")?;
+        for _ in 0..cursor.count(3, "ids of a producer")? {
+            cursor.str("id of a produced entry")?;
+            id(cursor, "stream id of a produced entry")?;
+        }
+    }
+    cursor.len("produced ids added")?;
+    cursor.len("produced ids that were duplicates")?;
+    Ok(())
+}
+
+/// Reports the fields and values of every live entry of a node, and returns how many live entries it has.
+#[inline(never)]
+fn node_entries<S: Sink>(offset: u64, listpack: Str<'_>, sink: &mut S) -> Option<u64> {
+    let mut scratch = Vec::new();
+    let fault = |why| Error::new(offset, "stream node", ErrorKind::Invalid(why));
+    let bytes = match listpack.text(&mut scratch, MAX_NODE_BYTES) {
+        Ok(bytes) => bytes,
+        Err(fault) => {
+            sink.value_fault(fault);
+            return None;
+        }
+    };
+    let mut entries: Vec<Entry<'_>> = Vec::new();
+    let walked = PackedForm::Listpack.entries(bytes, |entry| entries.push(entry));
+    match walked {
+        Ok(n) => sink.packed(PackedForm::Listpack, listpack.len(), n),
+        Err(wrong) => {
+            sink.value_fault(fault(wrong.why));
+            return None;
+        }
+    }
+    let mut node = Node { rest: &entries };
+    let read = node.master().and_then(|master| node.items(&master, sink));
+    match read {
+        Some(live) if node.rest.is_empty() => Some(live),
+        _ => {
+            sink.value_fault(fault("its entries do not add up"));
+            None
+        }
+    }
+}
+
+/// The entries of a node's listpack that were not read yet.
+struct Node<'n, 'e> {
+    rest: &'n [Entry<'e>],
+}
+
+/// What stands in front of the entries of a node.
+struct Master<'n, 'e> {
+    live: u64,
+    deleted: u64,
+    fields: &'n [Entry<'e>],
+}
+
+impl<'n, 'e> Node<'n, 'e> {
+    fn take(&mut self, n: usize) -> Option<&'n [Entry<'e>]> {
+        let (taken, rest) = self.rest.split_at_checked(n)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    fn number(&mut self) -> Option<i64> {
+        match self.take(1)? {
+            [Entry::Int(value)] => Some(*value),
+            _ => None,
+        }
+    }
+
+    fn count(&mut self) -> Option<u64> {
+        u64::try_from(self.number()?).ok()
+    }
+
+    fn master(&mut self) -> Option<Master<'n, 'e>> {
+        let (live, deleted) = (self.count()?, self.count()?);
+        let fields = usize::try_from(self.count()?).ok()?;
+        let fields = self.take(fields)?;
+        (self.number()? == 0).then_some(Master { live, deleted, fields })
+    }
+
+    /// Reads all items and returns how many are live.
+    fn items<S: Sink>(&mut self, master: &Master<'n, 'e>, sink: &mut S) -> Option<u64> {
+        let mut live = 0u64;
+        let mut deleted = 0u64;
+        while !self.rest.is_empty() {
+            let flags = self.number()?;
+            self.take(2)?; // milliseconds and sequence after the node's id
+            let is_deleted = flags & DELETED != 0;
+            let mut report = |role, entry: &Entry<'_>| {
+                if !is_deleted {
+                    sink.entry(role, *entry);
+                }
+            };
+            if flags & SAME_FIELDS != 0 {
+                for (field, value) in master.fields.iter().zip(self.take(master.fields.len())?) {
+                    report(Role::Field, field);
+                    report(Role::FieldValue, value);
+                }
+            } else {
+                let fields = usize::try_from(self.count()?).ok()?;
+                let pairs = self.take(fields.checked_mul(2)?)?;
+                for pair in pairs.chunks_exact(2) {
+                    report(Role::Field, &pair[0]);
+                    report(Role::FieldValue, &pair[1]);
+                }
+            }
+            self.number()?; // entries of this item, for reading backwards
+            if is_deleted { deleted += 1 } else { live += 1 }
+        }
+        (live == master.live && deleted == master.deleted).then_some(live)
+    }
 }

@@ -1,5 +1,6 @@
 //! What follows each type byte: one table, and the dialect that picks from it.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use super::packed::PackedForm;
@@ -27,9 +28,9 @@ pub struct Dialect {
 
 impl Dialect {
     /// Newest versions whose whole content is known.
-    pub const NEWEST_REDIS: u16 = 12;
+    pub const NEWEST_REDIS: u16 = 15;
     /// See [`Self::NEWEST_REDIS`].
-    pub const NEWEST_VALKEY: u16 = 80;
+    pub const NEWEST_VALKEY: u16 = 81;
 
     /// Reads the nine bytes of magic and version; `None` where they are no dump's.
     pub fn parse(header: &[u8; HEADER_LEN]) -> Option<Self> {
@@ -66,6 +67,22 @@ impl Dialect {
     }
 }
 
+/// What is to be known of a dump before its records can be walked from anywhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Format {
+    /// Family and version.
+    pub dialect: Dialect,
+    /// Number of fields of each hash template, by its id (Redis 8.10).
+    pub templates: HashMap<u64, u64>,
+}
+
+impl Format {
+    /// A format without templates.
+    pub fn new(dialect: Dialect) -> Self {
+        Self { dialect, templates: HashMap::new() }
+    }
+}
+
 /// Type of a key, as the `TYPE` command names it; a module's type has its own name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyType {
@@ -81,6 +98,10 @@ pub enum KeyType {
     Hash,
     /// Stream.
     Stream,
+    /// Array of Redis 8.8.
+    Array,
+    /// A type that only some servers have, by the name that they give it.
+    Other(&'static str),
     /// A module's own type.
     Module(ModuleId),
 }
@@ -101,6 +122,8 @@ impl fmt::Display for KeyType {
             Self::Zset => f.write_str("zset"),
             Self::Hash => f.write_str("hash"),
             Self::Stream => f.write_str("stream"),
+            Self::Array => f.write_str("array"),
+            Self::Other(name) => f.write_str(name),
             Self::Module(id) => id.fmt(f),
         }
     }
@@ -156,7 +179,14 @@ pub enum Sequence {
     },
     /// Hash field, value, absolute expiry in eight bytes.
     PairExpiry,
+    /// Hash field, value, and the text of an expiry in seconds after Dragonfly's epoch (-1: none).
+    PairTextExpiry,
+    /// Set member and the text of an expiry as before.
+    SingleTextExpiry,
 }
+
+/// Seconds between the Unix epoch and the one that Dragonfly counts member expiries from: 2023-02-01, 00:00 UTC.
+pub const DRAGONFLY_EPOCH: i64 = 1_675_209_600;
 
 /// Layout of a value after the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,6 +215,46 @@ pub enum Layout {
     Stream(StreamLayout),
     /// A module id and a self-describing stream.
     Module,
+    /// A count, then indices with tagged values (Redis 8.8).
+    Array,
+    /// A hash whose field names stand elsewhere (Redis 8.10).
+    Template(TemplateLayout),
+    /// Paths, each with fields (Valkey 9.2).
+    PathHash,
+    /// A script, two numbers, keys and arguments (KeyDB).
+    Cron,
+    /// One number (Redis 8.8 and 8.10, in no release build).
+    RateLimiter,
+    /// A probabilistic type of Dragonfly.
+    Sketch(Sketch),
+}
+
+/// Where the field names and values of a hash with a template stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TemplateLayout {
+    /// Names and a listpack of values in the record.
+    Packed,
+    /// A listpack of values; names in the table.
+    PackedRef,
+    /// Names and values in the record.
+    Array,
+    /// Values; names, and so their number, in the table.
+    ArrayRef,
+}
+
+/// Dragonfly's probabilistic types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sketch {
+    /// Bloom filter in whole filters.
+    Bloom,
+    /// Bloom filter in chunks.
+    BloomChunks,
+    /// Count-min sketch.
+    CountMin,
+    /// Top-k list.
+    TopK,
+    /// Cuckoo filter.
+    Cuckoo,
 }
 
 /// Which parts a stream's record has; later layouts add to earlier ones.
@@ -196,6 +266,10 @@ pub enum StreamLayout {
     V2,
     /// Type 21, Redis 7.2: active time of consumers.
     V3,
+    /// Type 26, Redis 8.6: producers whose entries are told apart.
+    V4,
+    /// Type 27, Redis 8.8: entries that were handed back.
+    V5,
 }
 
 /// A type byte: what the key is, and how its value lies in the file.
@@ -248,38 +322,74 @@ impl RecordType {
             17 => packed(byte, Zset, Listpack, 2),
             18 => entry(byte, List, Layout::Nodes { form: Listpack, containers: true }),
             19 => entry(byte, Stream, Layout::Stream(StreamLayout::V2)),
+            // In the version that Dragonfly writes it is the text of a JSON value, and no other server of that version has it.
+            20 if dialect == (Dialect { family: Family::Redis, version: 9 }) => {
+                entry(byte, KeyType::Other("ReJSON-RL"), Layout::Plain)
+            }
             20 => packed(byte, Set, Listpack, 1),
             21 => entry(byte, Stream, Layout::Stream(StreamLayout::V3)),
             _ => match dialect.family {
-                Family::Redis => Self::of_redis(byte),
-                Family::Valkey => Self::of_valkey(byte),
+                Family::Redis => Self::of_redis(byte, dialect.version),
+                Family::Valkey => Self::of_valkey(byte, dialect.version),
             },
         }
     }
 
-    fn of_redis(byte: u8) -> Option<Self> {
+    fn of_redis(byte: u8, version: u16) -> Option<Self> {
+        use KeyType::{Array, Hash, Other, Stream};
+        let template = |layout| entry(byte, Hash, Layout::Template(layout));
         let hash = |min_expiry| Layout::Packed { form: PackedForm::Listpack, per_element: 3, min_expiry };
-        match byte {
+        match (byte, version) {
+            (64, ..=9) => entry(byte, Other("cron"), Layout::Cron),
+            (30..=37, 9) => Self::of_dragonfly(byte),
             // 22 and 23 are what the release candidates of 7.4 wrote.
-            22 => sequence(byte, KeyType::Hash, Sequence::ExpiryPair { relative: false }),
-            23 => entry(byte, KeyType::Hash, hash(false)),
-            24 => sequence(byte, KeyType::Hash, Sequence::ExpiryPair { relative: true }),
-            25 => entry(byte, KeyType::Hash, hash(true)),
+            (22, 12..) => sequence(byte, Hash, Sequence::ExpiryPair { relative: false }),
+            (23, 12..) => entry(byte, Hash, hash(false)),
+            (24, 12..) => sequence(byte, Hash, Sequence::ExpiryPair { relative: true }),
+            (25, 12..) => entry(byte, Hash, hash(true)),
+            (26, 13..) => entry(byte, Stream, Layout::Stream(StreamLayout::V4)),
+            (27, 14..) => entry(byte, Stream, Layout::Stream(StreamLayout::V5)),
+            (28, 14..) => entry(byte, Array, Layout::Array),
+            // The number moved when hash templates took it. Under 16 and later, what 33 is, is not known.
+            (29, 14) | (33, 15) => entry(byte, Other("gcra"), Layout::RateLimiter),
+            (29, 15..) => template(TemplateLayout::Packed),
+            (30, 15..) => template(TemplateLayout::PackedRef),
+            (31, 15..) => template(TemplateLayout::Array),
+            (32, 15..) => template(TemplateLayout::ArrayRef),
             _ => None,
         }
     }
 
-    fn of_valkey(byte: u8) -> Option<Self> {
+    /// Types that Dragonfly adds to version 9, whose header it always writes. Names are those of the modules that it stands in for.
+    fn of_dragonfly(byte: u8) -> Option<Self> {
+        use KeyType::{Hash, Other, Set};
         match byte {
-            22 => sequence(byte, KeyType::Hash, Sequence::PairExpiry),
+            30 => entry(byte, Other("ReJSON-RL"), Layout::Plain),
+            31 => sequence(byte, Hash, Sequence::PairTextExpiry),
+            32 => sequence(byte, Set, Sequence::SingleTextExpiry),
+            33 => entry(byte, Other("MBbloom--"), Layout::Sketch(Sketch::Bloom)),
+            34 => entry(byte, Other("MBbloom--"), Layout::Sketch(Sketch::BloomChunks)),
+            35 => entry(byte, Other("CMSk-TYPE"), Layout::Sketch(Sketch::CountMin)),
+            36 => entry(byte, Other("TopK-TYPE"), Layout::Sketch(Sketch::TopK)),
+            37 => entry(byte, Other("MBbloomCF"), Layout::Sketch(Sketch::Cuckoo)),
             _ => None,
         }
     }
 
-    /// True for a hash layout whose fields may have an expiry of their own.
+    fn of_valkey(byte: u8, version: u16) -> Option<Self> {
+        match (byte, version) {
+            (22, 80..) => sequence(byte, KeyType::Hash, Sequence::PairExpiry),
+            (23, 81..) => entry(byte, KeyType::Other("path-hash"), Layout::PathHash),
+            _ => None,
+        }
+    }
+
+    /// True for a layout whose fields or members may have an expiry of their own.
     pub fn has_field_expiry(&self) -> bool {
         match self.layout {
-            Layout::Sequence(Sequence::ExpiryPair { .. } | Sequence::PairExpiry) => true,
+            Layout::Sequence(
+                Sequence::ExpiryPair { .. } | Sequence::PairExpiry | Sequence::PairTextExpiry | Sequence::SingleTextExpiry,
+            ) => true,
             Layout::Packed { per_element, .. } => per_element == 3,
             _ => false,
         }

@@ -1,10 +1,12 @@
 //! Walks one value by its layout.
 
+use std::collections::HashMap;
+
 use super::cursor::{Cursor, Str};
 use super::packed::{Entry, PackedForm};
 use super::sink::{Role, Sink};
-use super::stream;
 use super::types::{KeyType, Layout, RecordType, Sequence};
+use super::{rare, stream};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Bytes of the longest header of a packed form.
@@ -19,7 +21,12 @@ const MAX_PACKED_BYTES: u64 = 1 << 30;
 
 /// Passes the value and returns its number of elements, where it has one.
 #[inline]
-pub(super) fn walk<S: Sink>(cursor: &mut Cursor<'_>, record_type: &RecordType, sink: &mut S) -> Result<Option<u64>> {
+pub(super) fn walk<S: Sink>(
+    cursor: &mut Cursor<'_>,
+    record_type: &RecordType,
+    templates: &HashMap<u64, u64>,
+    sink: &mut S,
+) -> Result<Option<u64>> {
     match record_type.layout {
         Layout::Plain => {
             sink.text(Role::Value, cursor.str("string value")?);
@@ -27,6 +34,7 @@ pub(super) fn walk<S: Sink>(cursor: &mut Cursor<'_>, record_type: &RecordType, s
         }
         Layout::Sequence(sequence) => walk_sequence(cursor, sequence, record_type.key_type, sink).map(Some),
         Layout::Packed { form, per_element, min_expiry } => {
+            // Redis compares it with the entries and can do without it.
             if min_expiry {
                 cursor.array::<8>("earliest field expiry")?;
             }
@@ -38,6 +46,9 @@ pub(super) fn walk<S: Sink>(cursor: &mut Cursor<'_>, record_type: &RecordType, s
         Layout::Nodes { form, containers } => walk_nodes(cursor, form, containers, sink),
         Layout::Stream(layout) => stream::walk(cursor, layout, sink).map(Some),
         Layout::Module => walk_module(cursor, record_type.key_type),
+        Layout::Template(_) | Layout::Array | Layout::PathHash | Layout::Cron | Layout::RateLimiter | Layout::Sketch(_) => {
+            rare::walk(cursor, record_type.layout, templates, sink)
+        }
     }
 }
 
@@ -53,6 +64,8 @@ fn walk_sequence<S: Sink>(cursor: &mut Cursor<'_>, sequence: Sequence, key_type:
         Sequence::ExpiryPair { .. } => 3,
         Sequence::BinaryScore => 9,
         Sequence::PairExpiry => 10,
+        Sequence::PairTextExpiry => 3,
+        Sequence::SingleTextExpiry => 2,
     };
     let n = cursor.count(least, "number of elements")?;
     match sequence {
@@ -97,6 +110,19 @@ fn walk_sequence<S: Sink>(cursor: &mut Cursor<'_>, sequence: Sequence, key_type:
                 sink.field_expiry((at_ms != -1).then_some(at_ms));
             }
         }
+        Sequence::PairTextExpiry => {
+            for _ in 0..n {
+                sink.text(Role::Field, cursor.str("hash field")?);
+                sink.text(Role::FieldValue, cursor.str("value of a hash field")?);
+                sink.field_expiry(rare::text_expiry(cursor)?);
+            }
+        }
+        Sequence::SingleTextExpiry => {
+            for _ in 0..n {
+                sink.text(Role::Member, cursor.str("set member")?);
+                sink.field_expiry(rare::text_expiry(cursor)?);
+            }
+        }
     }
     Ok(n)
 }
@@ -119,13 +145,13 @@ fn text_score(cursor: &mut Cursor<'_>) -> Result<f64> {
 }
 
 /// Roles of the entries of a packed value, in turn; `None` for an entry that is no payload.
-type Roles = &'static [Option<Role>];
+pub(super) type Roles = &'static [Option<Role>];
 
 fn packed_roles(key_type: KeyType, per_element: u64) -> Roles {
     match (key_type, per_element) {
-        (KeyType::Hash, 3) => &[Some(Role::Field), Some(Role::FieldValue), None],
+        (KeyType::Hash, 3) => &[Some(Role::Field), Some(Role::FieldValue), Some(Role::Expiry)],
         (KeyType::Hash, _) => &[Some(Role::Field), Some(Role::FieldValue)],
-        (KeyType::Zset, _) => &[Some(Role::Member), None],
+        (KeyType::Zset, _) => &[Some(Role::Member), Some(Role::Score)],
         (KeyType::List, _) => &[Some(Role::Element)],
         _ => &[Some(Role::Member)],
     }
@@ -133,15 +159,16 @@ fn packed_roles(key_type: KeyType, per_element: u64) -> Roles {
 
 /// Looks at a packed value as far as the sink wants; a fault inside it is reported and leaves the count unknown.
 #[inline]
-fn packed<S: Sink>(offset: u64, blob: Str<'_>, form: PackedForm, roles: Roles, sink: &mut S) -> Option<u64> {
+pub(super) fn packed<S: Sink>(offset: u64, blob: Str<'_>, form: PackedForm, roles: Roles, sink: &mut S) -> Option<u64> {
     if S::SKIM {
         return Some(0);
     }
     let mut head = [0; PACKED_HEAD];
     let filled = blob.head(&mut head);
     match form.count(&head[..filled], blob.len()) {
-        // What a server makes of a zipmap depends on its longest value, which only a look inside can tell.
-        Ok(Some(entries)) if form != PackedForm::Zipmap && !sink.opens(blob.len()) => {
+        // What a server makes of a zipmap depends on its longest value, and field expiries stand among the entries: only a look inside
+        // can tell.
+        Ok(Some(entries)) if form != PackedForm::Zipmap && roles.len() < 3 && !sink.opens(blob.len()) => {
             sink.packed(form, blob.len(), entries);
             Some(entries)
         }
@@ -174,13 +201,31 @@ fn packed_entries<S: Sink>(
         sink.packed(form, blob.len(), entries);
     }
     let mut turn = 0;
+    let mut wrong = None;
     let walked = form.entries(bytes, |entry: Entry<'_>| {
-        if let Some(role) = roles[turn] {
-            sink.entry(role, entry);
+        match (roles[turn], entry) {
+            (Some(Role::Score), Entry::Int(score)) => sink.score(score as f64),
+            (Some(Role::Score), Entry::Bytes(text)) => match std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()) {
+                Some(score) => sink.score(score),
+                None => wrong = Some("a score is no number"),
+            },
+            (Some(Role::Expiry), Entry::Int(at_ms)) => sink.field_expiry((at_ms != 0).then_some(at_ms)),
+            (Some(Role::Expiry), Entry::Bytes(_)) => wrong = Some("an expiry is no number"),
+            (Some(role), entry) => sink.entry(role, entry),
+            (None, _) => {}
         }
         turn = (turn + 1) % roles.len();
     });
     match walked {
+        Ok(_) if wrong.is_some() => {
+            sink.value_fault(Error::new(offset, "packed value", ErrorKind::Invalid(wrong.unwrap_or_default())));
+            None
+        }
+        Ok(_) if turn != 0 => {
+            let why = "it ends in the middle of an element";
+            sink.value_fault(Error::new(offset, "packed value", ErrorKind::Invalid(why)));
+            None
+        }
         Ok(entries) if known.is_none() => {
             sink.packed(form, blob.len(), entries);
             Some(entries)
@@ -199,11 +244,6 @@ fn packed_entries<S: Sink>(
             None
         }
     }
-}
-
-/// A stream node's listpack: its entries are no elements, so only its length is reported.
-pub(super) fn stream_listpack<S: Sink>(offset: u64, blob: Str<'_>, sink: &mut S) {
-    packed(offset, blob, PackedForm::Listpack, &[None], sink);
 }
 
 fn walk_nodes<S: Sink>(cursor: &mut Cursor<'_>, form: PackedForm, containers: bool, sink: &mut S) -> Result<Option<u64>> {

@@ -1,13 +1,29 @@
 //! The one walker: opcodes, prefixes and keys, record after record.
 
 use super::cursor::{Cursor, Str};
-use super::sink::{Frame, RecordHead, RecordTail, Sink};
-use super::types::{Dialect, Family, HEADER_LEN, KeyType, ModuleId, RecordType};
+use super::sink::{BlobCodec, Frame, RecordHead, RecordTail, Sink};
+use super::types::{Dialect, Family, Format, HEADER_LEN, KeyType, ModuleId, RecordType};
 use super::value;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Opcodes as `rdb.h` of Redis and Valkey numbers them.
 mod opcode {
+    /// Dragonfly: 200 to 224.
+    pub const FULLSYNC_END: u8 = 200;
+    pub const BLOB_ZSTD: u8 = 201;
+    pub const BLOB_LZ4: u8 = 202;
+    pub const BLOB_END: u8 = 203;
+    pub const JOURNAL_BLOB: u8 = 210;
+    pub const JOURNAL_OFFSET: u8 = 211;
+    pub const DF_MASK: u8 = 220;
+    pub const VECTOR_INDEX: u8 = 222;
+    pub const SHARD_DOC_INDEX: u8 = 223;
+    pub const TAGGED_CHUNK: u8 = 224;
+    /// Redis 8.10.
+    pub const HASH_TEMPLATE: u8 = 242;
+    /// Redis 8.6.
+    pub const KEY_META: u8 = 243;
+    /// Valkey 9.0.
     pub const SLOT_IMPORT: u8 = 243;
     pub const SLOT_INFO: u8 = 244;
     pub const FUNCTION: u8 = 245;
@@ -26,6 +42,12 @@ mod opcode {
 /// Longest key that a server accepts, in bytes.
 pub const MAX_KEY_BYTES: u64 = 512 << 20;
 
+/// Bytes of the name of a slot import.
+const SLOT_IMPORT_NAME: u64 = 40;
+
+/// Largest id of a hash template.
+const MOST_TEMPLATES: u64 = 1 << 21;
+
 /// What a step passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
@@ -41,9 +63,32 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Walker<'a> {
     cursor: Cursor<'a>,
-    dialect: Dialect,
+    format: &'a Format,
     db: u64,
     key_scratch: Vec<u8>,
+}
+
+/// Reads magic and version from the first bytes of a dump.
+///
+/// # Errors
+/// Bytes that do not begin as a dump does, each kind with a message of its own.
+pub fn header(bytes: &[u8]) -> Result<Dialect> {
+    let not = |why| Err(Error::new(0, "the header", ErrorKind::NotADump(why)));
+    let known = [&b"REDIS"[..], b"VALKEY"].iter().any(|magic| bytes.starts_with(&magic[..magic.len().min(bytes.len())]));
+    if bytes.is_empty() {
+        return not("the file is empty");
+    }
+    if bytes.len() < HEADER_LEN && known {
+        return not("the file ends inside the nine bytes of the header; it was cut short: copy it again");
+    }
+    if let Some(why) = other_format(bytes) {
+        return not(why);
+    }
+    match bytes.first_chunk::<HEADER_LEN>().and_then(Dialect::parse) {
+        Some(dialect) => Ok(dialect),
+        None if known => not("the header begins as a dump's but no version number follows; the file is damaged"),
+        None => not("no dump: it begins with neither REDIS nor VALKEY"),
+    }
 }
 
 /// Attributes that stand in front of a key.
@@ -56,47 +101,19 @@ struct Prefix {
 }
 
 impl<'a> Walker<'a> {
-    /// Reads magic and version from the first bytes of a dump.
-    ///
-    /// # Errors
-    /// Bytes that do not begin as a dump does, each kind with a message of its own.
-    pub fn start(bytes: &'a [u8]) -> Result<Self> {
-        let mut cursor = Cursor::new(bytes, 0);
-        let not = |why| Err(Error::new(0, "the header", ErrorKind::NotADump(why)));
-        let known = [&b"REDIS"[..], b"VALKEY"].iter().any(|magic| bytes.starts_with(&magic[..magic.len().min(bytes.len())]));
-        if bytes.is_empty() {
-            return not("the file is empty");
-        }
-        if bytes.len() < HEADER_LEN && known {
-            return not("the file ends inside the nine bytes of the header; it was cut short: copy it again");
-        }
-        if let Some(why) = other_format(bytes) {
-            return not(why);
-        }
-        let header = match cursor.array::<HEADER_LEN>("the header") {
-            Ok(header) => header,
-            Err(_) => return not("no dump: it begins with neither REDIS nor VALKEY"),
-        };
-        match Dialect::parse(&header) {
-            Some(dialect) => Ok(Self { cursor, dialect, db: 0, key_scratch: Vec::new() }),
-            None if known => not("the header begins as a dump's but no version number follows; the file is damaged"),
-            None => not("no dump: it begins with neither REDIS nor VALKEY"),
-        }
-    }
-
     /// Walks from a record boundary at byte `offset` of the dump, in database `db`.
-    pub fn resume(bytes: &'a [u8], offset: u64, dialect: Dialect, db: u64) -> Self {
-        Self { cursor: Cursor::new(bytes, offset), dialect, db, key_scratch: Vec::new() }
-    }
-
-    /// Family and version of the file.
-    pub fn dialect(&self) -> Dialect {
-        self.dialect
+    pub fn new(bytes: &'a [u8], offset: u64, format: &'a Format, db: u64) -> Self {
+        Self { cursor: Cursor::new(bytes, offset), format, db, key_scratch: Vec::new() }
     }
 
     /// Database of the records that follow.
     pub fn db(&self) -> u64 {
         self.db
+    }
+
+    /// Goes on in another database: records that were unpacked elsewhere have selected it.
+    pub fn set_db(&mut self, db: u64) {
+        self.db = db;
     }
 
     /// Offset of the next byte; after each step that is a boundary.
@@ -129,6 +146,13 @@ impl<'a> Walker<'a> {
                 }
                 opcode::IDLE => prefix.idle_seconds = Some(self.cursor.len("idle time")?),
                 opcode::FREQ => prefix.freq = Some(self.cursor.u8("access frequency")?),
+                opcode::KEY_META if self.is_redis(13, u16::MAX) => key_metadata(&mut self.cursor)?,
+                opcode::DF_MASK if self.is_redis(9, 9) => {
+                    // Bit 1: flags of the memcache protocol follow.
+                    if u32::from_le_bytes(self.cursor.array("flags of a key")?) & 2 != 0 {
+                        self.cursor.array::<4>("memcache flags of a key")?;
+                    }
+                }
                 opcode::AUX => {
                     let name = self.cursor.str("name of an AUX field")?;
                     let value = self.cursor.str("value of an AUX field")?;
@@ -139,7 +163,7 @@ impl<'a> Walker<'a> {
                     }
                 }
                 _ => {
-                    if let Some(record_type) = RecordType::of(byte, self.dialect) {
+                    if let Some(record_type) = RecordType::of(byte, self.format.dialect) {
                         self.record(start, &prefix, record_type, sink)?;
                         return Ok(Step::Record);
                     }
@@ -176,17 +200,26 @@ impl<'a> Walker<'a> {
             key,
         };
         sink.begin(&head);
-        let elements = value::walk(&mut self.cursor, &record_type, sink).map_err(|fault| fault.in_key(key))?;
-        while self.cursor.peek() == Some(opcode::AUX) && take_member_expiry(&mut self.cursor) {}
+        let elements =
+            value::walk(&mut self.cursor, &record_type, &self.format.templates, sink).map_err(|fault| fault.in_key(key))?;
+        while self.cursor.peek() == Some(opcode::AUX) && take_member_expiry(&mut self.cursor, sink) {}
         let serialized_bytes = prefix.bytes + (self.cursor.offset() - body);
         sink.end(&head, &RecordTail { serialized_bytes, elements });
         Ok(())
     }
 
+    /// True for a Redis file of a version in the range.
+    fn is_redis(&self, first: u16, last: u16) -> bool {
+        let Dialect { family, version } = self.format.dialect;
+        family == Family::Redis && (first..=last).contains(&version)
+    }
+
     #[inline(never)]
     fn frame(&mut self, byte: u8, at: u64) -> Result<Frame<'a>> {
+        let (is_dragonfly, has_templates) = (self.is_redis(9, 9), self.is_redis(15, u16::MAX));
+        let dialect = self.format.dialect;
         let cursor = &mut self.cursor;
-        match (byte, self.dialect.family) {
+        match (byte, dialect.family) {
             (opcode::SELECTDB, _) => {
                 self.db = cursor.len("database number")?;
                 Ok(Frame::SelectDb(self.db))
@@ -200,13 +233,28 @@ impl<'a> Walker<'a> {
                 expires: cursor.len("keys with an expiry of a slot")?,
             }),
             (opcode::SLOT_IMPORT, Family::Valkey) => {
-                cursor.str("job name of a slot import")?;
+                if cursor.str("job name of a slot import")?.len() != SLOT_IMPORT_NAME {
+                    return Err(Error::new(at, "job name of a slot import", ErrorKind::Invalid("not 40 bytes long")));
+                }
                 for _ in 0..cursor.count(2, "slot ranges of an import")? {
                     cursor.len("first slot of an import")?;
                     cursor.len("last slot of an import")?;
                 }
                 Ok(Frame::SlotImport)
             }
+            (opcode::HASH_TEMPLATE, _) if has_templates => {
+                let id = cursor.len("id of a hash template")?;
+                let fields = cursor.count(1, "fields of a hash template")?;
+                if id > MOST_TEMPLATES {
+                    let kind = ErrorKind::TooLarge { declared: id, limit: MOST_TEMPLATES };
+                    return Err(Error::new(at, "id of a hash template", kind));
+                }
+                for _ in 0..fields {
+                    cursor.str("field of a hash template")?;
+                }
+                Ok(Frame::HashTemplate { id, fields })
+            }
+            (opcode::FULLSYNC_END..=opcode::TAGGED_CHUNK, _) if is_dragonfly => dragonfly_frame(cursor, byte, at),
             (opcode::FUNCTION, _) => Ok(Frame::Function { code: cursor.str("function library")? }),
             (opcode::FUNCTION_PRE_GA, _) => {
                 cursor.str("name of a function library")?;
@@ -224,7 +272,7 @@ impl<'a> Walker<'a> {
                 Ok(Frame::ModuleAux(id))
             }
             (opcode::EOF, _) => {
-                let checksum = if self.dialect.has_checksum() {
+                let checksum = if dialect.has_checksum() {
                     Some(u64::from_le_bytes(cursor.array("checksum after the end mark")?))
                 } else {
                     None
@@ -235,26 +283,93 @@ impl<'a> Walker<'a> {
                 let why = "a module value of a 4.0 release candidate, which nothing can skip";
                 Err(Error::new(at, "type or opcode", ErrorKind::Invalid(why)))
             }
-            _ => Err(Error::new(at, "type or opcode", ErrorKind::UnknownByte { byte, header: self.dialect.header() })),
+            _ => Err(Error::new(at, "type or opcode", ErrorKind::UnknownByte { byte, header: dialect.header() })),
         }
     }
 }
 
-/// KeyDB writes the expiries of members as AUX pairs behind the value that they belong to.
+/// KeyDB writes the expiries of members behind the value that they belong to, as pairs of AUX fields: the member, then the moment.
 #[cold]
-fn take_member_expiry(cursor: &mut Cursor<'_>) -> bool {
+fn take_member_expiry<S: Sink>(cursor: &mut Cursor<'_>, sink: &mut S) -> bool {
     let mut ahead = cursor.clone();
-    let taken = ahead.u8("opcode").and_then(|_| {
-        let name = ahead.str("name of an AUX field")?;
-        ahead.str("value of an AUX field")?;
-        Ok(matches!(name, Str::Raw(name) if name.starts_with(b"keydb-subexpire-")))
-    });
+    let taken = ahead.u8("opcode").and_then(|_| Ok((ahead.str("name of an AUX field")?, ahead.str("value of an AUX field")?)));
     // Whatever is wrong here is found, and reported, as the next thing between records.
-    let belongs = taken == Ok(true);
-    if belongs {
-        *cursor = ahead;
+    let Ok((Str::Raw(name), value)) = taken else { return false };
+    if name == b"keydb-subexpire-when" {
+        let mut scratch = Vec::new();
+        let at_ms = value.text(&mut scratch, 32).ok().and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+        sink.field_expiry(at_ms);
+    } else if name != b"keydb-subexpire-key" {
+        return false;
     }
-    belongs
+    *cursor = ahead;
+    true
+}
+
+/// Passes what modules have attached to a key: classes, each with a specification of four bytes and a self-describing stream.
+fn key_metadata(cursor: &mut Cursor<'_>) -> Result<()> {
+    let at = cursor.offset();
+    let classes = cursor.len("number of metadata classes")?;
+    if !(1..=7).contains(&classes) {
+        return Err(Error::new(at, "number of metadata classes", ErrorKind::Invalid("not 1 to 7")));
+    }
+    for _ in 0..classes {
+        cursor.array::<4>("specification of a metadata class")?;
+        value::module_stream(cursor)?;
+    }
+    Ok(())
+}
+
+/// Opcodes that only Dragonfly writes.
+fn dragonfly_frame<'a>(cursor: &mut Cursor<'a>, byte: u8, at: u64) -> Result<Frame<'a>> {
+    match byte {
+        opcode::FULLSYNC_END => {
+            cursor.array::<8>("end of a full synchronisation")?;
+        }
+        opcode::BLOB_ZSTD => return Ok(Frame::Blob { codec: BlobCodec::Zstd, packed: cursor.str("blob of records")? }),
+        opcode::BLOB_LZ4 => return Ok(Frame::Blob { codec: BlobCodec::Lz4, packed: cursor.str("blob of records")? }),
+        opcode::BLOB_END => {}
+        opcode::JOURNAL_BLOB => {
+            cursor.len("number of journal entries")?;
+            cursor.str("journal entries")?;
+        }
+        opcode::JOURNAL_OFFSET => {
+            cursor.array::<8>("journal offset")?;
+        }
+        opcode::VECTOR_INDEX => {
+            cursor.str("name of a vector index")?;
+            cursor.len("entry point of a vector index")?;
+            for _ in 0..cursor.count(20, "size of a vector index")? {
+                cursor.take(12, "entry of a vector index")?;
+                let levels = u64::from(u32::from_le_bytes(cursor.array("levels of a vector index")?)) + 1;
+                for _ in 0..levels {
+                    let links = u64::from(u32::from_le_bytes(cursor.array("links of a vector index")?));
+                    cursor.take(links * 4, "links of a vector index")?;
+                }
+            }
+        }
+        opcode::SHARD_DOC_INDEX => {
+            cursor.len("shard of a document index")?;
+            cursor.str("name of a document index")?;
+            for _ in 0..cursor.count(2, "size of a document index")? {
+                cursor.str("key of a document index")?;
+                cursor.len("document id")?;
+            }
+        }
+        opcode::TAGGED_CHUNK => {
+            let id = u32::from_le_bytes(cursor.array("id of a chunk")?);
+            let len = u32::from_le_bytes(cursor.array("length of a chunk")?);
+            if id == 0 || len == 0 {
+                return Err(Error::new(at, "chunk of a record", ErrorKind::Invalid("its id or length is 0")));
+            }
+            return Ok(Frame::Chunk { id, bytes: cursor.take(u64::from(len), "chunk of a record")? });
+        }
+        _ => {
+            let header = Dialect { family: Family::Redis, version: 9 }.header();
+            return Err(Error::new(at, "type or opcode", ErrorKind::UnknownByte { byte, header }));
+        }
+    }
+    Ok(Frame::Other)
 }
 
 /// Names what a file is that is no dump, by its first bytes.

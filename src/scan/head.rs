@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::measure::Server;
-use crate::rdb::{Dialect, Family, Frame, ModuleId, RecordHead, Sink, Step, Walker};
+use crate::rdb::{self, Dialect, Family, Format, Frame, HEADER_LEN, ModuleId, RecordHead, Sink, Step, Walker};
 
 /// Most AUX fields that are kept for display.
 const MOST_AUX: usize = 64;
@@ -13,8 +13,8 @@ const MOST_AUX_BYTES: u64 = 1024;
 /// The head of a dump: everything up to the first database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
-    /// Family and version of the format.
-    pub dialect: Dialect,
+    /// What the walk of the records needs to know.
+    pub format: Format,
     /// AUX fields in file order, at most 64.
     pub aux: Vec<(Vec<u8>, Vec<u8>)>,
     /// Function libraries.
@@ -34,8 +34,10 @@ impl Head {
     /// Bytes that are no dump. A fault behind the nine bytes of the header ends the head where it lies, and the walk over the records
     /// reports it.
     pub fn read(bytes: &[u8]) -> Result<Self> {
-        let mut walker = Walker::start(bytes)?;
-        let mut sink = HeadSink { head: Self::new(walker.dialect()), done: false };
+        let format = Format::new(rdb::header(bytes)?);
+        let records = bytes.get(HEADER_LEN..).unwrap_or_default();
+        let mut walker = Walker::new(records, HEADER_LEN as u64, &format, 0);
+        let mut sink = HeadSink { head: Self::new(format.dialect), done: false };
         while !sink.done {
             let before = walker.offset();
             match walker.step(&mut sink) {
@@ -47,6 +49,11 @@ impl Head {
             }
         }
         Ok(sink.head)
+    }
+
+    /// Family and version of the format.
+    pub fn dialect(&self) -> Dialect {
+        self.format.dialect
     }
 
     /// Text of the AUX field `name`.
@@ -69,7 +76,7 @@ impl Head {
     pub fn product(&self) -> &'static str {
         if self.aux("df-ver").is_some() {
             "Dragonfly"
-        } else if self.dialect.family == Family::Valkey || self.aux("valkey-ver").is_some() {
+        } else if self.dialect().family == Family::Valkey || self.aux("valkey-ver").is_some() {
             "Valkey"
         } else {
             "Redis"
@@ -80,7 +87,7 @@ impl Head {
     pub fn server(&self) -> Server {
         let valkey = self.aux("valkey-ver").and_then(|text| Server::release(Family::Valkey, text));
         let redis = self.aux("redis-ver").and_then(|text| Server::release(Family::Redis, text));
-        valkey.or(redis).unwrap_or_else(|| Server::first_of(self.dialect))
+        valkey.or(redis).unwrap_or_else(|| Server::first_of(self.dialect()))
     }
 
     /// Unix milliseconds of the moment at which the save began.
@@ -89,8 +96,15 @@ impl Head {
     }
 
     fn new(dialect: Dialect) -> Self {
-        let header = crate::rdb::HEADER_LEN as u64;
-        Self { dialect, aux: Vec::new(), functions: 0, module_aux: Vec::new(), first_database: None, end: header }
+        let header = HEADER_LEN as u64;
+        Self {
+            format: Format::new(dialect),
+            aux: Vec::new(),
+            functions: 0,
+            module_aux: Vec::new(),
+            first_database: None,
+            end: header,
+        }
     }
 }
 
@@ -116,6 +130,10 @@ impl Sink for HeadSink {
             Frame::ModuleAux(id) if !self.head.module_aux.contains(&id) && self.head.module_aux.len() < MOST_AUX => {
                 self.head.module_aux.push(id);
             }
+            Frame::HashTemplate { id, fields } => {
+                self.head.format.templates.insert(id, fields);
+            }
+            Frame::Blob { .. } | Frame::Chunk { .. } => self.done = true,
             Frame::ResizeDb { keys, expires } => {
                 self.head.first_database = Some((keys, expires));
                 self.done = true;

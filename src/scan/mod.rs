@@ -5,6 +5,8 @@
 
 mod checksum;
 mod head;
+mod pieces;
+mod unpack;
 
 pub use head::Head;
 
@@ -13,8 +15,9 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::rdb::{Dialect, Frame, HEADER_LEN, Sink, Step, Walker};
+use crate::error::{Error, Result};
+use crate::rdb::{Format, HEADER_LEN, Sink, Step, Walker};
+use pieces::Pieces;
 
 /// Bytes of a piece, unless told otherwise.
 pub const PIECE_BYTES: u64 = 1 << 20;
@@ -37,23 +40,35 @@ impl Default for ScanOptions {
 /// A run of whole records.
 #[derive(Debug, Clone)]
 pub struct Piece<'a> {
-    bytes: &'a [u8],
-    offset: u64,
-    dialect: Dialect,
-    db: u64,
-    /// How many of the bytes the checksum covers: all but itself, behind the end mark.
+    /// The bytes of the file that it stands for, and how many of them the checksum covers: all but itself, behind the end mark.
+    raw: &'a [u8],
     checksummed: usize,
+    records: Records<'a>,
+    /// Offset of the first record, for messages.
+    offset: u64,
+    format: &'a Format,
+    db: u64,
+    /// Bytes of the uncompressed dump that are in no record of the piece and that its walk does not report.
+    unreported: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Records<'a> {
+    /// As they are in the file.
+    Mapped(&'a [u8]),
+    /// As they were before they were compressed or cut up.
+    Unpacked(Vec<u8>),
 }
 
 impl Piece<'_> {
-    /// Length in bytes.
-    pub fn len(&self) -> u64 {
-        self.bytes.len() as u64
+    /// Bytes of the file that it stands for.
+    pub fn stored_len(&self) -> u64 {
+        self.raw.len() as u64
     }
 
-    /// True for a piece without bytes, which no scan hands out.
-    pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+    /// Bytes that it takes in the uncompressed dump, and of these the ones that belong to no record and that its walk does not report.
+    pub fn plain_len(&self) -> (u64, u64) {
+        (self.records().len() as u64 + self.unreported, self.unreported)
     }
 
     /// Walks all records of the piece.
@@ -61,11 +76,18 @@ impl Piece<'_> {
     /// # Errors
     /// None for a piece that a scan handed out: its boundaries were found by the same walk.
     pub fn walk<S: Sink>(&self, sink: &mut S) -> Result<()> {
-        let mut walker = Walker::resume(self.bytes, self.offset, self.dialect, self.db);
+        let mut walker = Walker::new(self.records(), self.offset, self.format, self.db);
         while !walker.at_end() {
             walker.step(sink)?;
         }
         Ok(())
+    }
+
+    fn records(&self) -> &[u8] {
+        match &self.records {
+            Records::Mapped(bytes) => bytes,
+            Records::Unpacked(bytes) => bytes,
+        }
     }
 }
 
@@ -74,7 +96,9 @@ impl Piece<'_> {
 pub struct ScanEnd {
     /// The fault that ended it, unless the end mark did.
     pub fault: Option<Error>,
-    /// Bytes of the dump that were read: all of it, or up to the last whole record.
+    /// Bytes of the file that were read: all of the dump, or up to the last whole record.
+    pub stored_bytes: u64,
+    /// Bytes of the uncompressed dump that these are.
     pub bytes: u64,
     /// What became of the checksum.
     pub checksum: ChecksumState,
@@ -125,28 +149,29 @@ where
     W: Send,
     R: Send,
 {
-    let mut pieces = Pieces::new(bytes, head.dialect, options.piece_bytes);
+    let mut pieces = Pieces::new(bytes, &head.format, options.piece_bytes);
     let batch_pieces = 4 * rayon::current_num_threads();
     let run = |piece: &Piece<'_>| {
         let taken = lock(workers).pop();
         let mut worker = taken.unwrap_or_else(&new_worker);
         // The checksum first: it brings the bytes into the cache.
-        let crc = if options.checksum { checksum::crc64(&piece.bytes[..piece.checksummed]) } else { 0 };
+        let crc = if options.checksum { checksum::crc64(&piece.raw[..piece.checksummed]) } else { 0 };
         let result = work(&mut worker, piece);
         lock(workers).push(worker);
-        Done { result, crc, checksummed: piece.checksummed as u64, len: piece.len() }
+        Done { result, crc, checksummed: piece.checksummed as u64, stored: piece.stored_len(), plain: piece.plain_len().0 }
     };
     let mut crc = checksum::crc64(&bytes[..HEADER_LEN.min(bytes.len())]);
     let mut batch = pieces.take_batch(batch_pieces);
     let mut done: Vec<Done<R>> = Vec::new();
     let mut stopped = false;
-    let mut collected = HEADER_LEN as u64;
+    let (mut stored_bytes, mut plain_bytes) = (HEADER_LEN as u64, HEADER_LEN as u64);
     while !(stopped || batch.is_empty() && done.is_empty()) {
         let mut collect_done = |done: Vec<_>| {
-            for Done { result, crc: next, checksummed, len } in done {
+            for Done { result, crc: next, checksummed, stored, plain } in done {
                 crc = checksum::join(crc, next, checksummed);
-                collected += len;
-                if collect(result, len).is_break() {
+                stored_bytes += stored;
+                plain_bytes += plain;
+                if collect(result, stored).is_break() {
                     return true;
                 }
             }
@@ -160,7 +185,18 @@ where
         );
         (stopped, batch, done) = (stop, next, results);
     }
-    pieces.end(collected, options.checksum.then_some(crc))
+    pieces.end(stored_bytes, plain_bytes, options.checksum.then_some(crc))
+}
+
+/// Walks a whole dump on one thread, without cutting it and without looking at its checksum; blobs and chunks are reported as they are.
+///
+/// # Errors
+/// Bytes that are no dump, and the first byte that cannot be read.
+pub fn walk<S: Sink>(bytes: &[u8], sink: &mut S) -> Result<()> {
+    let head = Head::read(bytes)?;
+    let mut walker = Walker::new(bytes.get(HEADER_LEN..).unwrap_or_default(), HEADER_LEN as u64, &head.format, 0);
+    while walker.step(sink)? != Step::End {}
+    Ok(())
 }
 
 /// What is left of a piece once it was worked on.
@@ -168,84 +204,8 @@ struct Done<R> {
     result: R,
     crc: u64,
     checksummed: u64,
-    len: u64,
-}
-
-/// Cuts a dump at record boundaries by skimming it.
-struct Pieces<'a> {
-    bytes: &'a [u8],
-    walker: Walker<'a>,
-    piece_bytes: u64,
-    reached: Reached,
-}
-
-enum Reached {
-    Middle,
-    Fault(Error),
-    End { checksum: Option<u64> },
-}
-
-impl<'a> Pieces<'a> {
-    fn new(bytes: &'a [u8], dialect: Dialect, piece_bytes: u64) -> Self {
-        let records = bytes.get(HEADER_LEN..).unwrap_or_default();
-        let walker = Walker::resume(records, HEADER_LEN as u64, dialect, 0);
-        Self { bytes, walker, piece_bytes: piece_bytes.max(1), reached: Reached::Middle }
-    }
-
-    fn take_batch(&mut self, most: usize) -> Vec<Piece<'a>> {
-        std::iter::from_fn(|| self.next()).take(most).collect()
-    }
-
-    fn next(&mut self) -> Option<Piece<'a>> {
-        let (start, db) = (self.walker.offset(), self.walker.db());
-        let mut end = start;
-        while matches!(self.reached, Reached::Middle) && end - start < self.piece_bytes {
-            let mut sink = EndMark(None);
-            match self.walker.step(&mut sink) {
-                Ok(Step::End) => self.reached = Reached::End { checksum: sink.0 },
-                Ok(Step::Frame | Step::Record) => {}
-                Err(fault) => {
-                    self.reached = Reached::Fault(fault);
-                    break;
-                }
-            }
-            end = self.walker.offset();
-        }
-        let trailer = if matches!(self.reached, Reached::End { checksum: Some(_) }) { 8 } else { 0 };
-        let bytes = &self.bytes[start as usize..end as usize];
-        let checksummed = bytes.len().saturating_sub(trailer);
-        (end > start).then(|| Piece { bytes, offset: start, dialect: self.walker.dialect(), db, checksummed })
-    }
-
-    /// Holds the computed checksum of all pieces, where there is one, against the stored one.
-    fn end(self, bytes: u64, computed: Option<u64>) -> ScanEnd {
-        let ended = |fault, checksum| ScanEnd { fault, bytes, checksum };
-        match (self.reached, computed) {
-            (Reached::Middle, _) => ended(None, ChecksumState::NotChecked),
-            (Reached::Fault(fault), _) => ended(Some(fault), ChecksumState::NotChecked),
-            (Reached::End { checksum: None }, _) => ended(None, ChecksumState::Absent),
-            (Reached::End { checksum: Some(0) }, _) => ended(None, ChecksumState::Disabled),
-            (Reached::End { .. }, None) => ended(None, ChecksumState::NotChecked),
-            (Reached::End { checksum: Some(stored) }, Some(computed)) if stored == computed => ended(None, ChecksumState::Ok),
-            (Reached::End { checksum: Some(stored) }, Some(computed)) => {
-                let kind = ErrorKind::Checksum { stored, computed };
-                ended(Some(Error::new(bytes.saturating_sub(8), "checksum", kind)), ChecksumState::Mismatch)
-            }
-        }
-    }
-}
-
-/// Skims, and keeps the checksum behind the end mark.
-struct EndMark(Option<u64>);
-
-impl Sink for EndMark {
-    const SKIM: bool = true;
-
-    fn frame(&mut self, frame: Frame<'_>, _bytes: u64) {
-        if let Frame::End { checksum } = frame {
-            self.0 = checksum;
-        }
-    }
+    stored: u64,
+    plain: u64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

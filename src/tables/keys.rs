@@ -64,6 +64,14 @@ pub const KEY_COLUMNS: &[KeyColumn] = &[
     column!("freq", Count, |s| s.fact.freq.map(u64::from).into()),
     column!("key_b64", Text, false, false, |s| Cell::text(base64(s.name))),
     column!("largest_element_bytes", Bytes, false, true, |s| s.fact.largest_element_bytes.into()),
+    column!("hfe_fields", Count, false, false, |s| s.fact.field_expiry.map(|e| e.fields).into()),
+    column!("hfe_min_expire_ms", UnixMs, false, false, |s| s.fact.field_expiry.map(|e| e.min_ms).into()),
+    column!("hfe_max_expire_ms", UnixMs, false, false, |s| s.fact.field_expiry.map(|e| e.max_ms).into()),
+    column!("hfe_expired_fields", Count, false, false, |s| s.fact.field_expiry.map(|e| e.expired).into()),
+    column!("stream_groups", Count, false, false, |s| s.fact.stream.map(|s| s.groups).into()),
+    column!("stream_consumers", Count, false, false, |s| s.fact.stream.map(|s| s.consumers).into()),
+    column!("stream_pending", Count, false, false, |s| s.fact.stream.map(|s| s.pending).into()),
+    column!("stream_last_id", Text, false, false, |s| s.fact.stream.map_or(Cell::Empty, |s| stream_id(s.counters.last_id))),
 ];
 
 /// The columns of the CSV that redis-rdb-tools writes, in its order.
@@ -94,8 +102,15 @@ fn type_name(key_type: KeyType) -> std::borrow::Cow<'static, str> {
         KeyType::Zset => "zset".into(),
         KeyType::Hash => "hash".into(),
         KeyType::Stream => "stream".into(),
+        KeyType::Array => "array".into(),
+        KeyType::Other(name) => name.into(),
         KeyType::Module(id) => id.to_string().into(),
     }
+}
+
+/// Milliseconds and sequence, as the server writes an id.
+pub(super) fn stream_id((ms, seq): (u64, u64)) -> Cell<'static> {
+    Cell::text(format!("{ms}-{seq}"))
 }
 
 fn base64(bytes: &[u8]) -> String {

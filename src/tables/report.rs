@@ -1,11 +1,15 @@
 //! The tables of a report.
 
+use std::collections::BTreeMap;
+
+use super::keys::stream_id;
 use super::{Cell, Column, Table, Unit};
-use crate::analyse::Dump;
+use crate::analyse::{Dump, Library};
 use crate::census::{ClassStats, Counts, KeyRow, TTL_BUCKETS};
 use crate::measure::{Lifetime, SLOTS};
 use crate::privacy::Names;
-use crate::report::{BigKey, Report, ReportClass};
+use crate::rdb::ModuleId;
+use crate::report::{BigKey, Report, ReportClass, TypeCounts};
 use crate::skew::Skew;
 use crate::time;
 
@@ -30,6 +34,9 @@ pub fn all(report: &Report, dumps: &[Dump], names: &Names) -> Vec<Table> {
         permanent_classes(report, names),
         slots(report),
         slot_skew(report),
+        streams(report, names),
+        modules(report),
+        functions(report),
     ]
 }
 
@@ -58,6 +65,10 @@ fn summary(report: &Report, dumps: &[Dump]) -> Table {
         row("databases", report.databases.len() as u64, Unit::Count),
         row("classes", report.classes.len() as u64, Unit::Count),
         row("slots_used", report.slots.iter().filter(|counts| counts.keys > 0).count() as u64, Unit::Count),
+        row("keys_with_field_expiry", report.fields.keys, Unit::Count),
+        row("permanent_keys_whose_fields_all_expire", report.fields.permanent_keys_emptied, Unit::Count),
+        row("fields_with_expiry", report.fields.fields, Unit::Count),
+        row("expired_fields", report.fields.expired, Unit::Count),
         row("functions", sum(|o| o.passed.functions), Unit::Count),
         row("damaged_values", sum(|o| o.passed.value_faults.count), Unit::Count),
         row("doubtful_sizes", sum(|o| o.passed.doubtful_sizes.count), Unit::Count),
@@ -74,12 +85,12 @@ fn inputs(report: &Report, dumps: &[Dump]) -> Table {
             ordinal.into(),
             Cell::text(dump.head.product()),
             version.map_or(Cell::Empty, |version| Cell::key(version.as_bytes().to_vec())),
-            Cell::text(String::from_utf8_lossy(&dump.head.dialect.header()).into_owned()),
+            Cell::text(String::from_utf8_lossy(&dump.head.dialect().header()).into_owned()),
             snapshot.map_or(Cell::Empty, |s| time::rfc3339(s.at_ms).map_or(Cell::Int(s.at_ms), Cell::text)),
             snapshot.map_or(Cell::Empty, |s| Cell::text(s.source.name())),
             outcome.passed.keys.into(),
             outcome.end.bytes.into(),
-            (dump.input.bytes().len() as u64).into(),
+            dump.input.stored_bytes().into(),
             Cell::text(outcome.end.checksum.name()),
             Cell::Flag(outcome.is_partial()),
         ]
@@ -168,10 +179,10 @@ fn share(part: u64, whole: u64) -> Cell<'static> {
 }
 
 fn types(report: &Report) -> Table {
-    let row = |(key_type, encoding, c): &(crate::rdb::KeyType, crate::measure::Encoding, Counts)| {
+    let row = |TypeCounts { kind, name, encoding, counts: c }: &TypeCounts| {
         vec![
-            Cell::text(key_type.kind()),
-            Cell::text(key_type.to_string()),
+            Cell::text(*kind),
+            Cell::text(name.clone()),
             Cell::text(encoding.name()),
             c.keys.into(),
             c.elements.into(),
@@ -309,13 +320,14 @@ fn permanent_keys(report: &Report, names: &Names) -> Table {
             key.serialized_bytes.into(),
             u64::from(key.slot).into(),
             u64::from(key.input).into(),
+            Cell::text(if key.all_fields_expire { "fields expire" } else { "permanent" }),
         ]
     };
     Table {
         name: "permanent_keys",
         columns: columns![
             "rank" Count, "db" Count, "key" Text, "class" Text, "type" Text, "encoding" Text, "elements" Count, "memory_bytes" Bytes,
-            "serialized_bytes" Bytes, "slot" Count, "input" Count,
+            "serialized_bytes" Bytes, "slot" Count, "input" Count, "state" Text,
         ],
         rows: (1..).zip(&report.permanent_keys).map(row).collect(),
     }
@@ -373,5 +385,84 @@ fn slot_skew(report: &Report) -> Table {
             "expected_max_over_mean" Share, "cv" Share, "expected_cv" Share, "gini" Share, "top1_share" Share,
         ],
         rows,
+    }
+}
+
+fn streams(report: &Report, names: &Names) -> Table {
+    let row = |(key, class): &(KeyRow, String)| {
+        let stream = key.stream.unwrap_or_default();
+        let counters = stream.counters;
+        vec![
+            key.db.into(),
+            name(&key.key, names),
+            Cell::text(names.of_text(class).into_owned()),
+            counters.length.into(),
+            stream.groups.into(),
+            stream.consumers.into(),
+            stream.pending.into(),
+            stream_id(counters.last_id),
+            counters.max_deleted_id.map_or(Cell::Empty, stream_id),
+            counters.entries_added.into(),
+            stream.removed().into(),
+            key.memory_bytes.into(),
+            key.serialized_bytes.into(),
+            u64::from(key.slot).into(),
+            u64::from(key.input).into(),
+        ]
+    };
+    Table {
+        name: "streams",
+        columns: columns![
+            "db" Count, "key" Text, "class" Text, "entries" Count, "groups" Count, "consumers" Count, "pending" Count, "last_id" Text,
+            "max_deleted_id" Text, "entries_added" Count, "deleted" Count, "memory_bytes" Bytes, "serialized_bytes" Bytes,
+            "slot" Count, "input" Count,
+        ],
+        rows: report.streams.iter().map(row).collect(),
+    }
+}
+
+/// Module types: keys of them, and data of theirs that belongs to no key.
+fn modules(report: &Report) -> Table {
+    let mut modules: BTreeMap<ModuleId, (Counts, u64, u64)> = BTreeMap::new();
+    for (id, counts) in &report.modules {
+        modules.entry(*id).or_default().0.merge(counts);
+    }
+    for (id, (records, bytes)) in report.outcomes.iter().flat_map(|outcome| &outcome.passed.module_aux) {
+        let (_, aux_records, aux_bytes) = modules.entry(*id).or_default();
+        (*aux_records, *aux_bytes) = (*aux_records + records, *aux_bytes + bytes);
+    }
+    let row = |(id, (counts, aux_records, aux_bytes)): (ModuleId, (Counts, u64, u64))| {
+        vec![
+            Cell::text(id.to_string()),
+            u64::from(id.version()).into(),
+            counts.keys.into(),
+            counts.elements.into(),
+            counts.serialized_bytes.into(),
+            counts.permanent_keys.into(),
+            counts.expired_keys.into(),
+            aux_records.into(),
+            aux_bytes.into(),
+        ]
+    };
+    Table {
+        name: "modules",
+        columns: columns![
+            "module" Text, "version" Count, "keys" Count, "elements" Count, "serialized_bytes" Bytes, "permanent_keys" Count,
+            "expired_keys" Count, "aux_records" Count, "aux_bytes" Bytes,
+        ],
+        rows: modules.into_iter().map(row).collect(),
+    }
+}
+
+fn functions(report: &Report) -> Table {
+    let of_input = |(input, outcome): (u64, &crate::analyse::Outcome)| {
+        let text = |name: &Option<Vec<u8>>| name.clone().map_or(Cell::Empty, Cell::key);
+        let row = move |library: &Library| vec![input.into(), text(&library.name), text(&library.engine), library.bytes.into()];
+        outcome.passed.libraries.iter().map(row).collect::<Vec<_>>()
+    };
+    Table {
+        name: "functions",
+        columns: columns!["input" Count, "library" Text, "engine" Text, "bytes" Bytes],
+        rows: (1..).zip(&report.outcomes).flat_map(of_input).collect(),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use rdbscope::analyse::{self, Dump, Options, Outcome, PieceSink};
 use rdbscope::input::Input;
-use rdbscope::measure::Fact;
+use rdbscope::measure::{Fact, FieldExpiry, StreamFacts};
 
 /// A fact that outlives its dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct OwnedFact {
     pub slot: u16,
     pub idle_seconds: Option<u64>,
     pub freq: Option<u8>,
+    pub field_expiry: Option<FieldExpiry>,
+    pub stream: Option<StreamFacts>,
 }
 
 impl OwnedFact {
@@ -42,6 +44,8 @@ impl OwnedFact {
             slot: fact.slot,
             idle_seconds: fact.idle_seconds,
             freq: fact.freq,
+            field_expiry: fact.field_expiry,
+            stream: fact.stream,
         }
     }
 }

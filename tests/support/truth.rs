@@ -24,6 +24,14 @@ pub struct TruthLine {
     pub idle: Option<u64>,
     pub elem_bytes: Option<u64>,
     pub max_elem_bytes: Option<u64>,
+    pub hfe_fields: Option<u64>,
+    pub hfe_min_expire_ms: Option<i64>,
+    pub hfe_max_expire_ms: Option<i64>,
+    /// Groups, consumers over all groups, pending entries over all groups.
+    pub stream_totals: Option<[u64; 3]>,
+    pub last_id: Option<String>,
+    pub max_deleted_id: Option<String>,
+    pub entries_added: Option<u64>,
 }
 
 impl TruthLine {
@@ -42,6 +50,17 @@ impl TruthLine {
             idle: line["idle"].as_u64(),
             elem_bytes: line["elem_bytes"].as_u64(),
             max_elem_bytes: line["max_elem_bytes"].as_u64(),
+            hfe_fields: line["hfe_fields"].as_u64(),
+            hfe_min_expire_ms: line["hfe_min_expire_ms"].as_i64(),
+            hfe_max_expire_ms: line["hfe_max_expire_ms"].as_i64(),
+            stream_totals: line["groups"]
+                .as_u64()
+                .zip(line["consumers"].as_u64())
+                .zip(line["pending"].as_u64())
+                .map(|((groups, consumers), pending)| [groups, consumers, pending]),
+            last_id: line["stream"]["last_id"].as_str().map(Into::into),
+            max_deleted_id: line["stream"]["max_deleted_id"].as_str().map(Into::into),
+            entries_added: line["stream"]["entries_added"].as_u64(),
         }
     }
 
