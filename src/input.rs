@@ -98,6 +98,19 @@ impl Input {
         Ok(Self { path: path.into(), content, stored_bytes: metadata.len(), modified_ms })
     }
 
+    /// Takes a dump that is in memory already, named `path` in messages.
+    ///
+    /// # Errors
+    /// An envelope that cannot be opened.
+    pub fn in_memory(path: &Path, bytes: Vec<u8>) -> io::Result<Self> {
+        let stored_bytes = bytes.len() as u64;
+        let content = match enveloped(&bytes) {
+            Some(frame) => Content::Owned(unwrap_envelope(frame)?),
+            None => Content::Owned(bytes),
+        };
+        Ok(Self { path: path.into(), content, stored_bytes, modified_ms: None })
+    }
+
     /// The bytes of the uncompressed dump, and whatever follows it.
     pub fn bytes(&self) -> &[u8] {
         match &self.content {

@@ -168,7 +168,18 @@ impl<'a> Walker<'a> {
                         return Ok(Step::Record);
                     }
                     let frame = self.frame(byte, at)?;
-                    sink.frame(frame, self.cursor.offset() - at);
+                    let mut bytes = self.cursor.offset() - at;
+                    match frame {
+                        // Attributes without a key belong to none.
+                        Frame::End { .. } => bytes += prefix.bytes,
+                        // Records that are unpacked elsewhere could not have them.
+                        Frame::Blob { .. } | Frame::Chunk { .. } if prefix.bytes > 0 => {
+                            let why = "attributes in front of what is no key";
+                            return Err(Error::new(at, "type or opcode", ErrorKind::Invalid(why)));
+                        }
+                        _ => {}
+                    }
+                    sink.frame(frame, bytes);
                     match frame {
                         Frame::End { .. } => return Ok(Step::End),
                         // Attributes outlast whatever stands between them and their key, as they do in the server's loader.
