@@ -7,6 +7,9 @@ use super::{ChecksumState, Piece, Records, ScanEnd};
 use crate::error::{Error, ErrorKind, Result};
 use crate::rdb::{Format, Frame, HEADER_LEN, Sink, Step, Walker};
 
+/// Bytes of unpacked records at which a batch of pieces ends.
+const MOST_UNPACKED_BYTES: usize = 16 << 20;
+
 /// The pieces of a dump, in file order.
 pub(super) struct Pieces<'a> {
     bytes: &'a [u8],
@@ -49,8 +52,18 @@ impl<'a> Pieces<'a> {
         }
     }
 
+    /// The next pieces: so many, or fewer where what they were unpacked to takes much memory.
     pub(super) fn take_batch(&mut self, most: usize) -> Vec<Piece<'a>> {
-        std::iter::from_fn(|| self.next()).take(most).collect()
+        let mut batch = Vec::new();
+        let mut unpacked = 0;
+        while batch.len() < most && unpacked < MOST_UNPACKED_BYTES {
+            let Some(piece) = self.next() else { break };
+            if let Records::Unpacked(records) = &piece.records {
+                unpacked += records.len();
+            }
+            batch.push(piece);
+        }
+        batch
     }
 
     fn next(&mut self) -> Option<Piece<'a>> {
@@ -99,21 +112,25 @@ impl<'a> Pieces<'a> {
         {
             self.reached = Reached::Fault(fault);
         }
-        if matches!(self.reached, Reached::End { .. })
-            && let Err(fault) = self.chunks.finish(end)
-        {
-            self.reached = Reached::Fault(fault);
+        if !matches!(self.reached, Reached::Middle) {
+            let mut unpacked = Vec::new();
+            let finished = self.chunks.finish(end, self.format, &mut unpacked);
+            self.hand_out(unpacked, &[], end);
+            if let (Reached::End { .. }, Err(fault)) = (&self.reached, finished) {
+                self.reached = Reached::Fault(fault);
+            }
         }
     }
 
     /// Makes pieces of a blob or chunk that stands from `start` to where the walker is.
     fn unpack(&mut self, special: Special, start: u64) -> Result<()> {
-        let mut raw = &self.bytes[start as usize..self.walker.offset() as usize];
+        let raw = &self.bytes[start as usize..self.walker.offset() as usize];
         let mut unpacked = Vec::new();
         match special {
             Special::Chunk { id, bytes } => self.chunks.add(id, &bytes, start, self.walker.db(), self.format, &mut unpacked)?,
             Special::Blob(records) => {
-                let db = self.cut_blob(&records?, start, &mut unpacked)?;
+                let records = records.map_err(|fault| fault.inside_blob(start))?;
+                let db = self.cut_blob(&records, start, &mut unpacked)?;
                 self.walker.set_db(db);
             }
         }
@@ -121,6 +138,12 @@ impl<'a> Pieces<'a> {
         if unpacked.is_empty() {
             unpacked.push(Unpacked { records: Vec::new(), db: self.walker.db(), unreported: 0 });
         }
+        self.hand_out(unpacked, raw, start);
+        Ok(())
+    }
+
+    /// Makes pieces of unpacked records; `raw`, the bytes of the file that they come from, belongs to the first.
+    fn hand_out(&mut self, unpacked: Vec<Unpacked>, mut raw: &'a [u8], start: u64) {
         for Unpacked { records, db, unreported } in unpacked {
             self.ready.push_back(Piece {
                 checksummed: raw.len(),
@@ -132,7 +155,6 @@ impl<'a> Pieces<'a> {
                 unreported,
             });
         }
-        Ok(())
     }
 
     /// Cuts the records of a decompressed blob around chunks in it, and returns the database that follows.

@@ -1,17 +1,21 @@
 //! Records that Dragonfly compresses by the blob, or cuts into chunks.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use super::pieces::Unpacked;
 use crate::error::{Error, ErrorKind, Result};
 use crate::rdb::{BlobCodec, Format, Sink, Step, Str, Walker};
 
-/// Most bytes of a decompressed blob; Dragonfly compresses at most 1 MiB at a time.
-const MOST_BLOB_BYTES: u64 = 64 << 20;
+/// Most bytes of a decompressed blob, and the logarithm of that; Dragonfly compresses at most 1 MiB at a time.
+const MOST_BLOB_BYTES: u64 = 1 << MOST_BLOB_BITS;
+const MOST_BLOB_BITS: u32 = 23;
 
 /// Bytes in front of the payload of a chunk: opcode, id, length.
 const CHUNK_HEADER: u64 = 9;
+
+/// Most looks at a growing record that has not reached the size for one: each costs as much as the record is long.
+const MOST_EARLY_LOOKS: u32 = 64;
 
 /// Size of a growing record at which it is first looked at whether it is complete.
 const FIRST_LOOK: usize = 4096;
@@ -23,7 +27,10 @@ pub(super) fn decompress(codec: BlobCodec, packed: Str<'_>) -> Result<Vec<u8>> {
     let packed = packed.text(&mut scratch, MOST_BLOB_BYTES)?;
     let mut records = Vec::new();
     let read = match codec {
-        BlobCodec::Zstd => zstd::Decoder::with_buffer(packed).and_then(|mut decoder| take(&mut decoder, &mut records)),
+        BlobCodec::Zstd => zstd::Decoder::with_buffer(packed).and_then(|mut decoder| {
+            decoder.window_log_max(MOST_BLOB_BITS)?;
+            take(&mut decoder, &mut records)
+        }),
         BlobCodec::Lz4 => take(&mut lz4_flex::frame::FrameDecoder::new(packed), &mut records),
     };
     match read {
@@ -42,20 +49,39 @@ fn take(reader: &mut dyn Read, out: &mut Vec<u8>) -> std::io::Result<bool> {
 /// Puts the chunks of records together again. Nothing marks the last chunk of a record: it is complete when it can be walked.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
-    growing: HashMap<u32, Growing>,
+    growing: BTreeMap<u32, Growing>,
 }
 
 #[derive(Debug, Default)]
 struct Growing {
     bytes: Vec<u8>,
+    /// Database of the first chunk, and the one that was selected at the last.
     db: u64,
+    last_db: u64,
     headers: u64,
     /// Size at which the bytes are looked at next; doubled each time, so that looking costs no more than the bytes do.
     next_look: usize,
+    /// Looks before that size was reached.
+    early_looks: u32,
+}
+
+impl Growing {
+    /// Hands out the records that are complete.
+    fn look(&mut self, offset: u64, format: &Format, out: &mut Vec<Unpacked>) -> Result<()> {
+        let whole = whole_records(&self.bytes, self.db, format).map_err(|fault| fault.inside_blob(offset))?;
+        if whole > 0 {
+            let rest = self.bytes.split_off(whole);
+            let records = std::mem::replace(&mut self.bytes, rest);
+            out.push(Unpacked { records, db: self.db, unreported: std::mem::take(&mut self.headers) });
+            self.early_looks = 0;
+        }
+        self.next_look = if self.bytes.len() < FIRST_LOOK { 0 } else { self.bytes.len() * 2 };
+        Ok(())
+    }
 }
 
 impl Assembler {
-    /// Adds a chunk, and hands out the records that are complete with it.
+    /// Adds a chunk, and hands out records that are complete with it. Large ones may come later, at the latest when all chunks were added.
     pub(super) fn add(
         &mut self,
         id: u32,
@@ -66,30 +92,29 @@ impl Assembler {
         out: &mut Vec<Unpacked>,
     ) -> Result<()> {
         let growing = self.growing.entry(id).or_default();
+        // The id may be used again by now, for a record of another database.
+        if !growing.bytes.is_empty() && growing.last_db != db && growing.early_looks < MOST_EARLY_LOOKS {
+            growing.early_looks += 1;
+            growing.look(offset, format, out)?;
+        }
         if growing.bytes.is_empty() {
             *growing = Growing { db, ..Growing::default() };
         }
+        growing.last_db = db;
         growing.bytes.extend_from_slice(chunk);
         growing.headers += CHUNK_HEADER;
-        if growing.bytes.len() < growing.next_look {
-            return Ok(());
-        }
-        let whole = whole_records(&growing.bytes, growing.db, format).map_err(|fault| fault.inside_blob(offset))?;
-        if whole > 0 {
-            let rest = growing.bytes.split_off(whole);
-            let records = std::mem::replace(&mut growing.bytes, rest);
-            out.push(Unpacked { records, db: growing.db, unreported: std::mem::take(&mut growing.headers) });
-        }
-        growing.next_look = if growing.bytes.len() < FIRST_LOOK { 0 } else { growing.bytes.len() * 2 };
-        Ok(())
+        if growing.bytes.len() < growing.next_look { Ok(()) } else { growing.look(offset, format, out) }
     }
 
-    /// True to its name: at the end no record may be left incomplete.
-    pub(super) fn finish(&self, offset: u64) -> Result<()> {
-        match self.growing.values().find(|growing| !growing.bytes.is_empty()) {
-            None => Ok(()),
-            Some(_) => Err(Error::new(offset, "chunk of a record", ErrorKind::Invalid("the last chunk of a record is missing"))),
+    /// Hands out what is complete and was not looked at; no record may be left that is not.
+    pub(super) fn finish(&mut self, offset: u64, format: &Format, out: &mut Vec<Unpacked>) -> Result<()> {
+        let mut finished = Ok(());
+        for growing in self.growing.values_mut() {
+            let looked = growing.look(offset, format, out);
+            let missing = || Error::new(offset, "chunk of a record", ErrorKind::Invalid("the last chunk of a record is missing"));
+            finished = finished.and(looked).and(if growing.bytes.is_empty() { Ok(()) } else { Err(missing()) });
         }
+        finished
     }
 }
 
