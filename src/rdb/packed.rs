@@ -194,6 +194,38 @@ fn listpack_entry(bytes: &[u8]) -> Taken<'_> {
     Ok((entry, after))
 }
 
+/// The entries of a listpack, one by one; a copy begins again where it was taken.
+#[derive(Debug, Clone)]
+pub(super) struct ListpackEntries<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> ListpackEntries<'a> {
+    /// Begins behind the header of a listpack whose header was checked.
+    pub(super) fn new(blob: &'a [u8]) -> Self {
+        Self { rest: blob.get(6..).unwrap_or_default() }
+    }
+
+    /// True at the end mark.
+    pub(super) fn at_end(&self) -> bool {
+        matches!(self.rest, [] | [0xff, ..])
+    }
+}
+
+impl<'a> Iterator for ListpackEntries<'a> {
+    type Item = Entry<'a>;
+
+    /// The next entry; none at the end, and none where there is no entry to be read.
+    fn next(&mut self) -> Option<Entry<'a>> {
+        if self.at_end() {
+            return None;
+        }
+        let (entry, rest) = listpack_entry(self.rest).ok()?;
+        self.rest = rest;
+        Some(entry)
+    }
+}
+
 fn ziplist_entry(bytes: &[u8]) -> Taken<'_> {
     let (&first, rest) = bytes.split_first().ok_or(SHORT)?;
     let rest = if first == 0xfe { rest.get(4..).ok_or(SHORT)? } else { rest };

@@ -1,7 +1,7 @@
 //! Walks a stream's record: listpacks by id, counters, consumer groups.
 
 use super::cursor::{Cursor, Str};
-use super::packed::{Entry, PackedForm};
+use super::packed::{Entry, ListpackEntries, PackedForm};
 use super::sink::{Role, Sink, StreamCounters, StreamPart};
 use super::types::StreamLayout;
 use super::value;
@@ -144,19 +144,18 @@ fn node_entries<S: Sink>(offset: u64, listpack: Str<'_>, sink: &mut S) -> Option
             return None;
         }
     };
-    let mut entries: Vec<Entry<'_>> = Vec::new();
-    let walked = PackedForm::Listpack.entries(bytes, |entry| entries.push(entry));
-    match walked {
+    match PackedForm::Listpack.entries(bytes, |_| ()) {
         Ok(n) => sink.packed(PackedForm::Listpack, listpack.len(), n),
         Err(wrong) => {
             sink.value_fault(fault(wrong.why));
             return None;
         }
     }
-    let mut node = Node { rest: &entries };
+    // Entries are read a second time rather than kept: there may be very many in few compressed bytes.
+    let mut node = Node { rest: ListpackEntries::new(bytes) };
     let read = node.master().and_then(|master| node.items(&master, sink));
     match read {
-        Some(live) if node.rest.is_empty() => Some(live),
+        Some(live) if node.rest.at_end() => Some(live),
         _ => {
             sink.value_fault(fault("its entries do not add up"));
             None
@@ -165,28 +164,30 @@ fn node_entries<S: Sink>(offset: u64, listpack: Str<'_>, sink: &mut S) -> Option
 }
 
 /// The entries of a node's listpack that were not read yet.
-struct Node<'n, 'e> {
-    rest: &'n [Entry<'e>],
+struct Node<'e> {
+    rest: ListpackEntries<'e>,
 }
 
 /// What stands in front of the entries of a node.
-struct Master<'n, 'e> {
+struct Master<'e> {
     live: u64,
     deleted: u64,
-    fields: &'n [Entry<'e>],
+    /// How many fields entries may share, and where these begin.
+    fields: (u64, ListpackEntries<'e>),
 }
 
-impl<'n, 'e> Node<'n, 'e> {
-    fn take(&mut self, n: usize) -> Option<&'n [Entry<'e>]> {
-        let (taken, rest) = self.rest.split_at_checked(n)?;
-        self.rest = rest;
-        Some(taken)
+impl<'e> Node<'e> {
+    fn skip(&mut self, n: u64) -> Option<()> {
+        for _ in 0..n {
+            self.rest.next()?;
+        }
+        Some(())
     }
 
     fn number(&mut self) -> Option<i64> {
-        match self.take(1)? {
-            [Entry::Int(value)] => Some(*value),
-            _ => None,
+        match self.rest.next()? {
+            Entry::Int(value) => Some(value),
+            Entry::Bytes(_) => None,
         }
     }
 
@@ -194,37 +195,35 @@ impl<'n, 'e> Node<'n, 'e> {
         u64::try_from(self.number()?).ok()
     }
 
-    fn master(&mut self) -> Option<Master<'n, 'e>> {
+    fn master(&mut self) -> Option<Master<'e>> {
         let (live, deleted) = (self.count()?, self.count()?);
-        let fields = usize::try_from(self.count()?).ok()?;
-        let fields = self.take(fields)?;
+        let fields = (self.count()?, self.rest.clone());
+        self.skip(fields.0)?;
         (self.number()? == 0).then_some(Master { live, deleted, fields })
     }
 
     /// Reads all items and returns how many are live.
-    fn items<S: Sink>(&mut self, master: &Master<'n, 'e>, sink: &mut S) -> Option<u64> {
+    fn items<S: Sink>(&mut self, master: &Master<'e>, sink: &mut S) -> Option<u64> {
         let mut live = 0u64;
         let mut deleted = 0u64;
-        while !self.rest.is_empty() {
+        while !self.rest.at_end() {
             let flags = self.number()?;
-            self.take(2)?; // milliseconds and sequence after the node's id
+            self.skip(2)?; // milliseconds and sequence after the node's id
             let is_deleted = flags & DELETED != 0;
-            let mut report = |role, entry: &Entry<'_>| {
+            let mut report = |field, value| {
                 if !is_deleted {
-                    sink.entry(role, *entry);
+                    sink.entry(Role::Field, field);
+                    sink.entry(Role::FieldValue, value);
                 }
             };
             if flags & SAME_FIELDS != 0 {
-                for (field, value) in master.fields.iter().zip(self.take(master.fields.len())?) {
-                    report(Role::Field, field);
-                    report(Role::FieldValue, value);
+                let (n, mut fields) = master.fields.clone();
+                for _ in 0..n {
+                    report(fields.next()?, self.rest.next()?);
                 }
             } else {
-                let fields = usize::try_from(self.count()?).ok()?;
-                let pairs = self.take(fields.checked_mul(2)?)?;
-                for pair in pairs.chunks_exact(2) {
-                    report(Role::Field, &pair[0]);
-                    report(Role::FieldValue, &pair[1]);
+                for _ in 0..self.count()? {
+                    report(self.rest.next()?, self.rest.next()?);
                 }
             }
             self.number()?; // entries of this item, for reading backwards
