@@ -224,6 +224,11 @@ impl<'a> Cursor<'a> {
                 let packed_len = self.len(reading)?;
                 let plain_len = self.len(reading)?;
                 let offset = self.offset();
+                // Servers compress no longer ones: `lzf_compress` takes an `unsigned int`.
+                let limit = u64::from(u32::MAX);
+                if plain_len > limit {
+                    return Err(Error::new(offset, reading, ErrorKind::TooLarge { declared: plain_len, limit }));
+                }
                 let packed = self.take(packed_len, reading)?;
                 Ok(Str::Lzf { packed, plain_len, offset })
             }

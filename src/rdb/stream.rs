@@ -14,14 +14,18 @@ const ID_BYTES: u64 = 16;
 const DELETED: i64 = 1;
 const SAME_FIELDS: i64 = 2;
 
+/// Bytes of the shortest entry in a node: flags, two parts of its id and a count, two bytes each.
+const LEAST_ENTRY_BYTES: u64 = 8;
+
 /// Longest listpack of a node that is decompressed: far above what `stream-node-max-bytes` lets a server write.
 const MAX_NODE_BYTES: u64 = 1 << 30;
 
-/// Passes the stream and returns its number of live entries.
-pub(super) fn walk<S: Sink>(cursor: &mut Cursor<'_>, layout: StreamLayout, sink: &mut S) -> Result<u64> {
+/// Passes the stream and returns its number of live entries; none where it says more than its nodes can hold.
+pub(super) fn walk<S: Sink>(cursor: &mut Cursor<'_>, layout: StreamLayout, sink: &mut S) -> Result<Option<u64>> {
     let begin = cursor.offset();
     // Entries that the nodes count; unknown where they were not opened.
     let mut counted = Some(0u64);
+    let mut node_bytes = 0u64;
     for _ in 0..cursor.count(ID_BYTES + 2, "number of stream nodes")? {
         let at = cursor.offset();
         let id = cursor.str("id of a stream node")?;
@@ -31,6 +35,7 @@ pub(super) fn walk<S: Sink>(cursor: &mut Cursor<'_>, layout: StreamLayout, sink:
         sink.stream(StreamPart::Node(id));
         let offset = cursor.offset();
         let listpack = cursor.str("listpack of a stream node")?;
+        node_bytes = node_bytes.saturating_add(listpack.len());
         let live = if sink.opens(listpack.len()) {
             node_entries(offset, listpack, sink)
         } else {
@@ -47,7 +52,8 @@ pub(super) fn walk<S: Sink>(cursor: &mut Cursor<'_>, layout: StreamLayout, sink:
         counters.max_deleted_id = Some(id(cursor, "largest deleted id of a stream")?);
         counters.entries_added = Some(cursor.len("entries added to a stream")?);
     }
-    if counted.is_some_and(|counted| counted != length) {
+    let is_possible = length <= node_bytes / LEAST_ENTRY_BYTES;
+    if !is_possible || counted.is_some_and(|counted| counted != length) {
         let why = "its length and the entries of its nodes disagree";
         sink.value_fault(Error::new(begin, "stream", ErrorKind::Invalid(why)));
     }
@@ -58,7 +64,7 @@ pub(super) fn walk<S: Sink>(cursor: &mut Cursor<'_>, layout: StreamLayout, sink:
     if layout >= StreamLayout::V4 {
         producers(cursor)?;
     }
-    Ok(length)
+    Ok(is_possible.then_some(length))
 }
 
 fn raw_id(id: Str<'_>) -> Option<&[u8; 16]> {

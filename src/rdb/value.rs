@@ -44,7 +44,7 @@ pub(super) fn walk<S: Sink>(
             Ok(packed(offset, blob, form, roles, sink).map(|entries| entries / per_element))
         }
         Layout::Nodes { form, containers } => walk_nodes(cursor, form, containers, sink),
-        Layout::Stream(layout) => stream::walk(cursor, layout, sink).map(Some),
+        Layout::Stream(layout) => stream::walk(cursor, layout, sink),
         Layout::Module => walk_module(cursor, record_type.key_type),
         Layout::Template(_) | Layout::Array | Layout::PathHash | Layout::Cron | Layout::RateLimiter | Layout::Sketch(_) => {
             rare::walk(cursor, record_type.layout, templates, sink)
