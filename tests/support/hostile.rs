@@ -215,7 +215,8 @@ pub fn mutate(input: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
         // The first nine bytes decide everything and are damaged now and then only.
         let first = if random.percent(3) { 0 } else { 9.min(bytes.len()) };
         let at = first + random.below((bytes.len() - first) as u64 + 1) as usize;
-        let some = (1 + random.below(1 << random.below(8))) as usize;
+        let magnitude = random.below(8);
+        let some = (1 + random.below(1 << magnitude)) as usize;
         match random.below(7) {
             0 => {
                 if let Some(byte) = bytes.get_mut(at) {
@@ -298,12 +299,13 @@ pub fn small_dump() -> Vec<u8> {
     w.function("#!lua name=lib\nredis.register_function('f', function() return 1 end)");
     w.module_aux(module_id("ft_index0", 1), 1, &[ModulePart::Unsigned(3), ModulePart::Text(b"some text".to_vec())]);
     w.select_db(0).resize_db(26, 3).slot_info(17, 26, 3);
-    let words: Vec<String> = (0..12).map(|n| format!("word {n} {}", "x".repeat(n))).collect();
+    let words: Vec<String> = (0..18).map(|n| format!("word {n} {}", "x".repeat(n))).collect();
     let numbers = ["1", "-7", "300", "70000", "5000000000", "text"];
     let pairs = || (0..6).map(|n| (format!("field{n}"), format!("value {n}")));
     let scores = || words.iter().zip([1.0, -2.5, f64::INFINITY, 1e300, 0.0, 7.0]);
-    let expiries: Vec<_> =
-        (0..5u64).map(|n| (format!("f{n}").into_bytes(), b"value".to_vec(), (n % 2 == 0).then_some(1_999_999_999_999 + n))).collect();
+    let expiries: Vec<_> = (0..5u64)
+        .map(|n| (format!("f{n}").into_bytes(), b"value".to_vec(), (n % 2 == 0).then_some(1_999_999_999_999 + n)))
+        .collect();
     w.key("string").expires_at_ms(1_999_999_999_999).idle_seconds(70_000).string("a value");
     w.key("integer").freq(9).string("-12345");
     w.key("compressed").string(&[&b"abcd"[..]; 60].concat());
@@ -326,7 +328,9 @@ pub fn small_dump() -> Vec<u8> {
     w.key("hash:zipmap").hash_zipmap(pairs().collect::<Vec<_>>(), 2);
     w.key("hash:ziplist").hash_ziplist(pairs());
     w.key("hash:listpack").hash_listpack(pairs());
-    for form in [FieldExpiryForm::Candidate, FieldExpiryForm::CandidateListpack, FieldExpiryForm::Table, FieldExpiryForm::Listpack] {
+    for form in
+        [FieldExpiryForm::Candidate, FieldExpiryForm::CandidateListpack, FieldExpiryForm::Table, FieldExpiryForm::Listpack]
+    {
         w.key(&format!("{form:?}")).hash_with_expiries(form, &expiries);
     }
     w.select_db(3).resize_db(4, 0);
