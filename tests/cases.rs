@@ -237,6 +237,11 @@ fn u23_a_stream_counts_what_deletes_have_left() {
     let stream = row(&rows, "key", "st");
     assert_eq!((&*stream["type"], &*stream["encoding"], &*stream["elements"]), ("stream", "stream", "11"));
     assert_eq!(row(&rows, "key", "afterst")["type"], "string");
+    let columns = ["--columns", "key,stream_groups,stream_consumers,stream_pending,stream_last_id"];
+    let rows = read_csv(&run(["keys", &case("u23-stream-after-deletes.rdb")].into_iter().chain(columns)).ok().stdout).1;
+    let stream = row(&rows, "key", "st");
+    let counts = ["stream_groups", "stream_consumers", "stream_pending"].map(|name| &*stream[name]);
+    assert_eq!((counts, &*stream["stream_last_id"]), (["1", "1", "3"], "5000000000000-7"));
 }
 
 #[test]
@@ -308,6 +313,41 @@ fn u33_a_newer_version_with_known_content_is_a_warning() {
     assert_eq!(column(&read_csv(&keys.stdout).1, "key"), ["k"]);
     assert!(keys.stderr.contains("warning"), "{}", keys.stderr);
     assert!(keys.stderr.contains("REDIS0016 is newer"), "{}", keys.stderr);
+}
+
+/// Columns of field expiries.
+const FIELD_EXPIRIES: [&str; 2] = ["--columns", "key,type,elements,expires_at_ms,hfe_fields,hfe_min_expire_ms,hfe_max_expire_ms"];
+
+#[test]
+fn u35_a_permanent_hash_of_which_some_fields_expire() {
+    let dump = TempDump::from_hex(
+        "524544495330303132fe001805683a686665809611779b01000003000266300276300102663102763143e9026632027632000561667465720176ffa877d041247c68bf",
+    );
+    let rows = dump.keys(&FIELD_EXPIRIES);
+    assert_eq!(column(&rows, "key"), ["h:hfe", "after"]);
+    let (first, second) = ((T0 + 3600) * 1000, (T0 + 3601) * 1000);
+    let hash = row(&rows, "key", "h:hfe");
+    assert_eq!(["type", "elements", "expires_at_ms", "hfe_fields"].map(|name| &*hash[name]), ["hash", "3", "", "2"]);
+    assert_eq!((&hash["hfe_min_expire_ms"], &hash["hfe_max_expire_ms"]), (&first.to_string(), &second.to_string()));
+    let report = dump.report(&AT_T0);
+    assert_eq!((report.total("permanent_keys"), report.total("volatile_keys")), (2, 0));
+    assert_eq!((report.total("keys_with_field_expiry"), report.total("fields_with_expiry")), (1, 2));
+    assert_eq!((report.total("expired_fields"), report.total("permanent_keys_whose_fields_all_expire")), (0, 0));
+    // An hour later the first of the two has expired, to the millisecond.
+    assert_eq!(dump.report(&["--as-of", &(T0 + 3600).to_string()]).total("expired_fields"), 1);
+}
+
+#[test]
+fn u37_type_22_of_a_release_candidate() {
+    let dump = TempDump::from_hex(
+        "524544495330303132fe001605683a70726502810000019b7711968002663102763100026630027630000561667465720176ffd3e942a93184cdb5",
+    );
+    let rows = dump.keys(&FIELD_EXPIRIES);
+    assert_eq!(column(&rows, "key"), ["h:pre", "after"]);
+    let at = ((T0 + 3600) * 1000).to_string();
+    let hash = row(&rows, "key", "h:pre");
+    assert_eq!(["type", "elements", "hfe_fields"].map(|name| &*hash[name]), ["hash", "2", "1"]);
+    assert_eq!((&hash["hfe_min_expire_ms"], &hash["hfe_max_expire_ms"]), (&at, &at));
 }
 
 #[test]
