@@ -14,7 +14,6 @@ use examples::*;
 use support::{Report, Row, TempDump, column, dump, row, string};
 use writer::{DumpWriter, Listpack, Magic, Random, listpack};
 
-
 /// 2033-05-18, the expiry that most examples have.
 const AT: &str = "1999999999999";
 
@@ -398,9 +397,7 @@ mod dialects {
     #[test]
     fn type_30_is_a_hash_by_template_and_in_dragonfly_json() {
         let packed = record(30, &packed(&["0", "41", "ann"]));
-        let with_template = |header| {
-            dump(header, &[b"\xf2\x00\x02\x03age\x04name\xfe\x00", &packed[..], AFTER].concat())
-        };
+        let with_template = |header| dump(header, &[b"\xf2\x00\x02\x03age\x04name\xfe\x00", &packed[..], AFTER].concat());
         Read::of(&with_template(REDIS_15)).is("x", &[("encoding", "template-listpack"), ("elements", "2")]);
         means(DRAGONFLY, &record(30, b"\x02{}"), &[("type", "ReJSON-RL"), ("elements", "")]);
         means_nothing(&[REDIS_14, VALKEY_80, VALKEY_81], &packed);
@@ -618,8 +615,13 @@ mod dragonfly {
         let count_min = [&[3, 2, 7][..], &[1; 48]].concat();
         let top_k = [&[0, 2, 3, 4][..], &[0; 8], b"\x02\x01a\x05\x01b\x04\x03xyz"].concat();
         let cuckoo = [&[9, 8, 7, 6, 5, 4][..], &[2, 2, 1, 7, 1, 8, 3, 3, 1, 2, 3]].concat();
-        let records =
-            [(33, "MBbloom--", bloom), (34, "MBbloom--", chunked), (35, "CMSk-TYPE", count_min), (36, "TopK-TYPE", top_k), (37, "MBbloomCF", cuckoo)];
+        let records = [
+            (33, "MBbloom--", bloom),
+            (34, "MBbloom--", chunked),
+            (35, "CMSk-TYPE", count_min),
+            (36, "TopK-TYPE", top_k),
+            (37, "MBbloomCF", cuckoo),
+        ];
         for (byte, name, value) in records {
             let record = [&[byte, 1, b'x'], &value[..]].concat();
             let read = Read::of(&file(&[&[0xfe, 0][..], &record, AFTER].concat()));
@@ -706,7 +708,11 @@ mod dragonfly {
             let mut body = vec![0xfe, 0];
             let mut chunks = 0;
             while !(rest_a.is_empty() && rest_b.is_empty()) {
-                let (id, rest) = if rest_b.is_empty() || !rest_a.is_empty() && random.percent(50) { (1, &mut rest_a) } else { (2, &mut rest_b) };
+                let (id, rest) = if rest_b.is_empty() || !rest_a.is_empty() && random.percent(50) {
+                    (1, &mut rest_a)
+                } else {
+                    (2, &mut rest_b)
+                };
                 let (now, later) = rest.split_at((1 + random.below(most) as usize).min(rest.len()));
                 *rest = later;
                 body.extend(chunk(id, now));
@@ -725,7 +731,15 @@ mod dragonfly {
     #[test]
     fn an_id_of_chunks_that_is_used_again() {
         let (a, b) = (text("a", &[b'a'; 5000]), text("b", &[b'b'; 5000]));
-        let body = [&[0xfe, 0][..], &chunk(1, &a[..4500]), &chunk(1, &a[4500..]), &[0xfe, 1], &chunk(1, &b[..4500]), &chunk(1, &b[4500..])].concat();
+        let body = [
+            &[0xfe, 0][..],
+            &chunk(1, &a[..4500]),
+            &chunk(1, &a[4500..]),
+            &[0xfe, 1],
+            &chunk(1, &b[..4500]),
+            &chunk(1, &b[4500..]),
+        ]
+        .concat();
         let read = Read::of(&file(&body));
         let places: Vec<(&str, &str)> = read.rows.iter().map(|row| (&*row["key"], &*row["db"])).collect();
         assert_eq!(places, [("a", "0"), ("b", "1")]);
