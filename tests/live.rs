@@ -93,14 +93,18 @@ fn compare(wanted: Wanted, slots: Slots) {
     let server = Server::start(&program, folder.path(), &[]);
     let mut connection = server.connect();
     let mut loaded = read_back(&mut connection, &version, &data);
+    add_field_expiries(&mut connection, &version, &mut loaded);
+    add_stream_facts(&mut connection, &mut loaded);
     let totals = Totals::of_server(&mut connection, &loaded);
+    let functions = version.from([7, 0], [7, 2]).then(|| functions_of_server(&mut connection));
     drop(server);
     if slots == Slots::OfClusterNode {
         add_slots(&program, &mut loaded);
     }
 
     let dump = folder.path().join(DUMP);
-    let rows = rows_of_keys(&dump);
+    let mut rows = rows_of_keys(&dump);
+    add_columns(&dump, &mut rows);
     let differences = differences(&loaded, &rows);
     let total = differences.len();
     for difference in differences.iter().take(FIRST) {
@@ -111,6 +115,163 @@ fn compare(wanted: Wanted, slots: Slots) {
     assert_eq!(total, 0, "{version}: differences in {} keys, seed {seed}", loaded.len());
     assert!(loaded.len() >= FEWEST_KEYS, "{version}: only {} keys were compared", loaded.len());
     assert_eq!(Totals::of_report(&dump), totals, "{version}: totals of the report, seed {seed}");
+    if let Some(functions) = functions {
+        assert!(functions.len() >= 3, "{version}: only {} function libraries", functions.len());
+        assert_eq!(functions_of_report(&dump), functions, "{version}: function libraries");
+    }
+}
+
+/// A graph of a module that lies beside the server's program in its package: type and encoding, and every key behind it.
+#[test]
+fn redis_8_2_with_a_module_says_the_same() {
+    let program = match REDIS_8_2.find() {
+        Ok(program) => program,
+        Err(why) if std::env::var_os("RDBSCOPE_REQUIRE_LIVE").is_some_and(|value| value == "1") => panic!("{why}"),
+        Err(why) => return println!("skipped: {why}"),
+    };
+    let module = program.with_file_name("falkordb.so");
+    if !module.is_file() {
+        return println!("skipped: no falkordb.so beside the server");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let module = module.to_str().unwrap();
+    let server = Server::start(&program, folder.path(), &["--loadmodule", module]);
+    let mut connection = server.connect();
+    for n in 0..20 {
+        let nodes = format!("UNWIND range(0, {}) AS n CREATE (:Node {{n: n, name: 'node'}})-[:NEXT]->(:Other {{x: 1.5}})", n * n);
+        connection.run(&command!["GRAPH.QUERY", format!("graph:{n:02}"), nodes]);
+        connection.run(&command!["SET", format!("string:{n:02}"), "value"]);
+    }
+    connection.run(&command!["PEXPIREAT", "graph:03", "4102444800000"]);
+    connection.run(&command!["SAVE"]);
+    drop(server);
+
+    let server = Server::start(&program, folder.path(), &["--loadmodule", module]);
+    let mut connection = server.connect();
+    let version = Version::of(&mut connection);
+    let keys: Vec<Vec<u8>> = connection.run(&command!["KEYS", "*"]).array().into_iter().map(Reply::bulk).collect();
+    let types = ask_of_each(&mut connection, &keys, |key| command!["TYPE", key]);
+    let encodings = ask_of_each(&mut connection, &keys, |key| command!["OBJECT", "ENCODING", key]);
+    let expiries = ask_of_each(&mut connection, &keys, |key| command!["PEXPIRETIME", key]);
+    drop(server);
+    let mut loaded = BTreeMap::new();
+    for (key, ((key_type, encoding), expiry)) in keys.into_iter().zip(types.iter().zip(encodings).zip(expiries)) {
+        let facts = Facts::from([
+            ("type", json!(key_type.text())),
+            ("encoding", json!(encoding.text())),
+            ("expires_at_ms", json!(Some(expiry.integer()).filter(|at| *at != -1))),
+        ]);
+        loaded.insert((0, key), facts);
+    }
+    let dump = folder.path().join(DUMP);
+    assert_eq!(differences(&loaded, &rows_of_keys(&dump)), Vec::<String>::new(), "{version}");
+    let graphs = loaded.values().filter(|facts| facts["type"] == "graphdata").count();
+    assert_eq!((graphs, loaded.len()), (20, 40), "{version}");
+    let report = tables(&dump, "modules.csv");
+    let graph = report.iter().find(|row| row["module"] == "graphdata").unwrap();
+    assert_eq!(graph["keys"], "20", "{version}: {graph:?}");
+    println!("live: {version} with a module: {} keys compared, {graphs} of them graphs", loaded.len());
+}
+
+/// Columns that `keys` writes only when they are named.
+const NAMED_COLUMNS: &str =
+    "db,key_b64,hfe_fields,hfe_min_expire_ms,hfe_max_expire_ms,stream_groups,stream_consumers,stream_pending,stream_last_id";
+
+/// Adds those columns.
+fn add_columns(dump: &Path, rows: &mut BTreeMap<Place, Map<String, Value>>) {
+    for line in rdbscope(&["keys", "--format", "jsonl", "--columns", NAMED_COLUMNS], dump).lines() {
+        let named: Map<String, Value> = serde_json::from_str(line).unwrap();
+        let place = (named["db"].as_u64().unwrap(), STANDARD.decode(named["key_b64"].as_str().unwrap()).unwrap());
+        rows.get_mut(&place).unwrap().extend(named);
+    }
+}
+
+/// What HPEXPIRETIME says of every field of every hash.
+fn add_field_expiries(connection: &mut Connection, version: &Version, loaded: &mut BTreeMap<Place, Facts>) {
+    if !version.from([7, 4], [9, 0]) {
+        return;
+    }
+    let mut fields_with_expiry = 0;
+    for db in DATABASES {
+        connection.run(&command!["SELECT", db.to_string()]);
+        let mut hashes: Vec<_> = loaded
+            .iter_mut()
+            .filter(|((at, _), facts)| *at == db && facts["type"] == "hash")
+            .map(|((_, key), facts)| (key, facts))
+            .collect();
+        let ask = hashes.iter().map(|(key, _)| command!["HKEYS", key]).collect::<Vec<_>>();
+        let fields = connection.pipeline(&ask);
+        let ask = hashes.iter().zip(fields).map(|((key, _), fields)| {
+            let fields: Vec<Vec<u8>> = fields.array().into_iter().map(Reply::bulk).collect();
+            let mut command = command!["HPEXPIRETIME", key, "FIELDS", fields.len().to_string()];
+            command.extend(fields);
+            command
+        });
+        let expiries = connection.pipeline(&ask.collect::<Vec<_>>());
+        for ((_, facts), expiries) in hashes.iter_mut().zip(expiries) {
+            // -1: the field has none.
+            let expiries: Vec<i64> = expiries.array().iter().map(Reply::integer).filter(|at| *at != -1).collect();
+            fields_with_expiry += expiries.len();
+            facts.insert("hfe_fields", json!(Some(expiries.len()).filter(|n| *n > 0)));
+            facts.insert("hfe_min_expire_ms", json!(expiries.iter().min()));
+            facts.insert("hfe_max_expire_ms", json!(expiries.iter().max()));
+        }
+    }
+    assert!(fields_with_expiry >= 1000, "{version}: only {fields_with_expiry} fields with an expiry");
+    println!("live: {version}: {fields_with_expiry} fields with an expiry");
+}
+
+/// What XINFO and XPENDING say of every stream.
+fn add_stream_facts(connection: &mut Connection, loaded: &mut BTreeMap<Place, Facts>) {
+    let mut pending_entries = 0;
+    for db in DATABASES {
+        connection.run(&command!["SELECT", db.to_string()]);
+        for ((_, key), facts) in loaded.iter_mut().filter(|((at, _), facts)| *at == db && facts["type"] == "stream") {
+            let info = connection.run(&command!["XINFO", "STREAM", key]).map();
+            let groups: Vec<_> = connection.run(&command!["XINFO", "GROUPS", key]).array().into_iter().map(Reply::map).collect();
+            let sum = |field: &str| groups.iter().map(|group| group[field].integer()).sum::<i64>();
+            // Counted once more, by the entries themselves.
+            let listed = |group: &BTreeMap<String, Reply>| {
+                connection.run(&command!["XPENDING", key, group["name"].text(), "-", "+", "1000000"]).array().len() as i64
+            };
+            let listed: i64 = groups.iter().map(listed).sum();
+            assert_eq!(listed, sum("pending"), "{}: pending entries", key.escape_ascii());
+            pending_entries += listed;
+            assert_eq!(info["groups"].integer(), groups.len() as i64);
+            facts.insert("stream_groups", json!(groups.len()));
+            facts.insert("stream_consumers", json!(sum("consumers")));
+            facts.insert("stream_pending", json!(listed));
+            facts.insert("stream_last_id", json!(info["last-generated-id"].text()));
+        }
+    }
+    assert!(pending_entries >= 500, "only {pending_entries} pending entries");
+}
+
+/// A function library: name, engine, bytes of its code.
+type Library = (String, String, usize);
+
+fn functions_of_server(connection: &mut Connection) -> BTreeSet<Library> {
+    let libraries = connection.run(&command!["FUNCTION", "LIST", "WITHCODE"]).array();
+    let library = |reply: Reply| {
+        let library = reply.map();
+        // The server names the engine in capitals, the code in small letters.
+        (library["library_name"].text(), library["engine"].text().to_lowercase(), library["library_code"].clone().bulk().len())
+    };
+    libraries.into_iter().map(library).collect()
+}
+
+fn functions_of_report(dump: &Path) -> BTreeSet<Library> {
+    let library =
+        |row: &BTreeMap<String, String>| (row["library"].clone(), row["engine"].to_lowercase(), row["bytes"].parse().unwrap());
+    tables(dump, "functions.csv").iter().map(library).collect()
+}
+
+/// The rows of one table of the report.
+fn tables(dump: &Path, name: &str) -> Vec<BTreeMap<String, String>> {
+    let folder = tempfile::tempdir().unwrap();
+    rdbscope(&["report", "-o", folder.path().to_str().unwrap()], dump);
+    let mut reader = csv::Reader::from_path(folder.path().join(name)).unwrap();
+    reader.deserialize().map(Result::unwrap).collect()
 }
 
 /// What the server says of all its keys.
@@ -153,6 +314,7 @@ fn count_command(key_type: &str) -> &'static str {
         "hash" => "HLEN",
         "zset" => "ZCARD",
         "stream" => "XLEN",
+        "vectorset" => "VCARD",
         other => panic!("type {other}"),
     }
 }

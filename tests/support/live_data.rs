@@ -68,9 +68,16 @@ impl Data {
         data.hashes();
         data.zsets();
         data.streams();
+        data.stream_groups(version);
         data.hostile_names();
         if version.from([7, 4], [9, 0]) {
             data.field_expiries();
+        }
+        if !version.is_valkey && version.number >= [8, 0, 0] {
+            data.vector_sets();
+        }
+        if version.from([7, 0], [7, 2]) {
+            data.functions();
         }
         data
     }
@@ -445,6 +452,65 @@ impl Data {
         self.put(db, command!["XTRIM", key, "MAXLEN", "0"]);
         let (db, key) = self.stream(0, 0, 0);
         self.put(db, command!["XGROUP", "CREATE", key, "group", "$", "MKSTREAM"]);
+    }
+
+    /// Groups without consumers, consumers without entries, entries that were claimed, acknowledged, and deleted while pending.
+    fn stream_groups(&mut self, version: &Version) {
+        let id = |i: u64| format!("{}-{}", 1_700_000_000_000 + i, i % 3);
+        for n in [1, 10, 130, 300] {
+            for (groups, consumers) in [(1, 0), (1, 1), (3, 4), (12, 2)] {
+                let (db, key) = self.stream(n, 2, 8);
+                for group in 0..groups {
+                    let group = format!("group:{group}");
+                    self.put(db, command!["XGROUP", "CREATE", key, group, "0"]);
+                    for consumer in 0..consumers {
+                        let consumer = format!("consumer {consumer}");
+                        let count = (n / 3 + 1).to_string();
+                        self.put(db, command!["XREADGROUP", "GROUP", group, consumer, "COUNT", count, "STREAMS", key, ">"]);
+                    }
+                    if consumers > 0 && version.from([6, 2], [7, 2]) {
+                        self.put(db, command!["XGROUP", "CREATECONSUMER", key, group, "idle"]);
+                    }
+                    if consumers > 1 {
+                        self.put(db, command!["XCLAIM", key, group, "consumer 1", "0", id(0), id(n / 4)]);
+                        self.put(db, command!["XACK", key, group, id(n / 2), id(n / 5)]);
+                        self.put(db, command!["XGROUP", "DELCONSUMER", key, group, "consumer 3"]);
+                    }
+                }
+                // Pending in some groups, and deleted all the same.
+                self.put(db, command!["XDEL", key, id(0), id(n / 3)]);
+                if n == 130 {
+                    self.put(db, command!["XTRIM", key, "MAXLEN", "20"]);
+                }
+            }
+        }
+        let (db, key) = self.stream(3, 1, 4);
+        self.put(db, command!["XSETID", key, "1800000000000-5"]);
+    }
+
+    fn vector_sets(&mut self) {
+        for n in [1, 2, 20, 150] {
+            for dimensions in [1, 3, 50] {
+                let (db, key) = self.key();
+                for element in 0..n {
+                    let mut add = command!["VADD", key, "VALUES", dimensions.to_string()];
+                    add.extend((0..dimensions).map(|_| format!("{}.5", self.random.below(100)).into_bytes()));
+                    add.push(format!("element {element}").into_bytes());
+                    self.put(db, add);
+                }
+                self.expire(db, &key);
+            }
+        }
+    }
+
+    /// Libraries short and long; the long one compresses.
+    fn functions(&mut self) {
+        for (name, rules) in [("small", 0), ("middle", 3), ("large", 400)] {
+            let rule = |n| format!("-- Rule {n}: what is done with it.\n");
+            let comment: String = (0..rules).map(rule).collect();
+            let code = format!("#!lua name={name}\n{comment}redis.register_function('{name}_f', function() return 1 end)");
+            self.put(0, command!["FUNCTION", "LOAD", code]);
+        }
     }
 
     fn hostile_names(&mut self) {

@@ -1,5 +1,6 @@
 //! A small RESP client: commands go out in pipelines, replies come back in order.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
@@ -55,6 +56,16 @@ impl Reply {
             Self::Array(replies) => replies,
             other => panic!("a list was expected, not {other:?}"),
         }
+    }
+
+    /// The list of names and values that was answered.
+    pub fn map(self) -> BTreeMap<String, Reply> {
+        let mut replies = self.array().into_iter();
+        let mut map = BTreeMap::new();
+        while let (Some(name), Some(value)) = (replies.next(), replies.next()) {
+            map.insert(name.text(), value);
+        }
+        map
     }
 
     /// The bytes that were answered.
