@@ -9,6 +9,7 @@ mod cursor;
 pub mod lzf;
 pub mod packed;
 mod rare;
+mod servers;
 mod sink;
 mod stream;
 mod types;
@@ -16,6 +17,7 @@ mod value;
 mod walk;
 
 pub use cursor::{Cursor, INT_TEXT, Str};
+pub use servers::{SUPPORTED, ServerLine, Verified};
 pub use sink::{BlobCodec, Frame, RecordHead, RecordTail, Role, Sink, StreamCounters, StreamPart};
 pub use types::{
     DRAGONFLY_EPOCH, Dialect, Family, Format, HEADER_LEN, KeyType, Layout, ModuleId, RecordType, Sequence, Sketch, StreamLayout,
