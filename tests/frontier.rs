@@ -159,6 +159,9 @@ fn e8_hashes_that_refer_to_a_template() {
     read.is("h1", &[("type", "hash"), ("encoding", "template-listpack"), ("elements", "2"), ("expires_at_ms", AT)]);
     read.is("h2", &[("type", "hash"), ("encoding", "template-array"), ("elements", "2"), ("expires_at_ms", "")]);
     read.is("k", &[("type", "string"), ("payload_bytes", "1")]);
+    // The values alone, "41" and "ann", "7" and "bob": names are the template's.
+    read.is("h1", &[("payload_bytes", "5")]);
+    read.is("h2", &[("payload_bytes", "4")]);
     // Expiry 9, type 1, key 3, values 17; type 1, key 3, template 1, values 2 and 4.
     read.is("h1", &[("serialized_bytes", "30")]);
     read.is("h2", &[("serialized_bytes", "11")]);

@@ -6,11 +6,8 @@ use super::cursor::{Cursor, Str};
 use super::packed::PackedForm;
 use super::sink::{Role, Sink};
 use super::types::{DRAGONFLY_EPOCH, Layout, Sketch, TemplateLayout};
-use super::value::{self, Roles};
+use super::value;
 use crate::error::{Error, ErrorKind, Result};
-
-/// A listpack of values whose first entry is the id of the template.
-const TEMPLATE_VALUES: Roles = &[None];
 
 /// Passes the value and returns its number of elements, where it has one.
 #[inline(never)]
@@ -115,7 +112,8 @@ fn template_names<S: Sink>(cursor: &mut Cursor<'_>, sink: &mut S) -> Result<Opti
 fn template_values<S: Sink>(cursor: &mut Cursor<'_>, sink: &mut S) -> Result<Option<u64>> {
     let offset = cursor.offset();
     let values = cursor.str("values of a hash template")?;
-    let entries = value::packed(offset, values, PackedForm::Listpack, TEMPLATE_VALUES, sink);
+    // The first entry is the id of the template.
+    let entries = value::packed_after(offset, values, PackedForm::Listpack, 1, &[Some(Role::FieldValue)], sink);
     Ok(entries.map(|entries| entries.saturating_sub(1)))
 }
 

@@ -160,6 +160,19 @@ fn packed_roles(key_type: KeyType, per_element: u64) -> Roles {
 /// Looks at a packed value as far as the sink wants; a fault inside it is reported and leaves the count unknown.
 #[inline]
 pub(super) fn packed<S: Sink>(offset: u64, blob: Str<'_>, form: PackedForm, roles: Roles, sink: &mut S) -> Option<u64> {
+    packed_after(offset, blob, form, 0, roles, sink)
+}
+
+/// The same of a packed value whose first `lead` entries have no role.
+#[inline]
+pub(super) fn packed_after<S: Sink>(
+    offset: u64,
+    blob: Str<'_>,
+    form: PackedForm,
+    lead: u64,
+    roles: Roles,
+    sink: &mut S,
+) -> Option<u64> {
     if S::SKIM {
         return Some(0);
     }
@@ -172,7 +185,7 @@ pub(super) fn packed<S: Sink>(offset: u64, blob: Str<'_>, form: PackedForm, role
             sink.packed(form, blob.len(), entries);
             Some(entries)
         }
-        Ok(known) => packed_entries(offset, blob, form, roles, known, sink),
+        Ok(known) => packed_entries(offset, blob, form, lead, roles, known, sink),
         Err(fault) => {
             sink.value_fault(Error::new(offset, "packed value", ErrorKind::Invalid(fault.why)));
             None
@@ -185,6 +198,7 @@ fn packed_entries<S: Sink>(
     offset: u64,
     blob: Str<'_>,
     form: PackedForm,
+    lead: u64,
     roles: Roles,
     known: Option<u64>,
     sink: &mut S,
@@ -200,9 +214,14 @@ fn packed_entries<S: Sink>(
     if let Some(entries) = known {
         sink.packed(form, blob.len(), entries);
     }
+    let mut lead = lead;
     let mut turn = 0;
     let mut wrong = None;
     let walked = form.entries(bytes, |entry: Entry<'_>| {
+        if lead > 0 {
+            lead -= 1;
+            return;
+        }
         match (roles[turn], entry) {
             (Some(Role::Score), Entry::Int(score)) => sink.score(score as f64),
             (Some(Role::Score), Entry::Bytes(text)) => match std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()) {
