@@ -180,8 +180,14 @@ fn types_of(magic: Magic) -> Vec<u8> {
     add(10, 10, &[19]);
     add(11, 99, &[20, 21]);
     add(12, 99, &[22, 23, 24, 25]);
+    add(13, 99, &[26]);
+    add(14, 99, &[27, 28]);
+    add(15, 99, &[29, 31]);
     if matches!(magic, Magic::Valkey(_)) {
         types.push(22);
+    }
+    if matches!(magic, Magic::Valkey(81..)) {
+        types.push(23);
     }
     types
 }
@@ -269,7 +275,13 @@ fn stream(random: &mut Random, small: bool) -> Stream {
                 .map(|&id| Pending { id, delivered_at_ms: random.next() as i64, deliveries: random.below(1 << 20) })
                 .collect(),
             consumers,
+            handed_back: pending.iter().copied().filter(|_| random.percent(20)).collect(),
         });
+    }
+    for _ in 0..random.below(3) {
+        let of_it: Vec<StreamId> = ids.iter().copied().filter(|_| random.percent(30)).collect();
+        let own = of_it.into_iter().map(|id| (text(random, true), id)).collect();
+        stream.producers.push((text(random, true), own));
     }
     stream
 }
@@ -464,14 +476,80 @@ fn write_value<W: std::io::Write>(
                 .collect();
             value("list", items.len(), seen_texts(Role::Element, &items), record.list_quicklist2(&nodes))
         }
-        15 | 19 | 21 => {
+        15 | 19 | 21 | 26 | 27 => {
             let stream = stream(random, small);
             let layout = match type_byte {
                 15 => StreamLayout::V1,
                 19 => StreamLayout::V2,
-                _ => StreamLayout::V3,
+                21 => StreamLayout::V3,
+                26 => StreamLayout::V4,
+                _ => StreamLayout::V5,
             };
             value("stream", stream.live_entries() as usize, seen_entries(&stream), record.stream(layout, &stream))
+        }
+        23 if matches!(magic, Magic::Valkey(_)) => {
+            let paths: Vec<_> = (0..random.below(4)).map(|_| (text(random, true), pairs(random, small))).collect();
+            let fields: Vec<_> = paths.iter().flat_map(|(_, fields)| fields.clone()).collect();
+            let written = record.value(23, |w| {
+                w.len(paths.len() as u64);
+                for (path, fields) in &paths {
+                    w.str(path);
+                    w.len(fields.len() as u64);
+                    for (field, value) in fields {
+                        w.str(field);
+                        w.str(value);
+                    }
+                }
+            });
+            value("path-hash", fields.len(), seen_pairs(&fields), written)
+        }
+        28 => {
+            let items: Vec<(u64, Vec<u8>)> = (0..random.below(20)).map(|n| (n * 300, text(random, small))).collect();
+            let written = record.value(28, |w| {
+                w.len(items.len() as u64 + 2);
+                w.bytes(&[1, 7]);
+                for (index, item) in &items {
+                    w.len(*index);
+                    // Strings of seven bytes and less have a tag of their own.
+                    w.len(if item.len() < 8 { 3 } else { 0 });
+                    w.str(item);
+                }
+                for (index, tag) in [(100_000, 1), (100_001, 2)] {
+                    w.len(index);
+                    w.len(tag);
+                    w.bytes(&index.to_le_bytes());
+                }
+            });
+            let texts = items.iter().map(|(_, item)| item);
+            value("array", items.len() + 2, seen_texts(Role::Element, texts), written)
+        }
+        29 | 31 => {
+            let fields = pairs(random, small);
+            let (names, values): (Vec<_>, Vec<_>) = fields.into_iter().unzip();
+            let in_listpack = random.percent(50);
+            let written = record.value(type_byte, |w| {
+                if in_listpack {
+                    w.len(0);
+                    w.str(&writer::listpack(&names));
+                } else {
+                    w.len(1);
+                    w.len(names.len() as u64);
+                    names.iter().for_each(|name| w.str(name));
+                }
+                if type_byte == 29 {
+                    // In front of the values stands a number that means nothing here.
+                    let mut pack = Listpack::default();
+                    pack.push_integer(0);
+                    for value in &values {
+                        pack.push(value);
+                    }
+                    w.str(&pack.finish());
+                } else {
+                    values.iter().for_each(|value| w.str(value));
+                }
+            });
+            let seen = [seen_texts(Role::Field, &names), seen_texts(Role::FieldValue, &values)].concat();
+            value("hash", names.len(), seen, written)
         }
         22..=25 => {
             let expiry = |random: &mut Random| random.percent(60).then(|| CTIME_SECONDS as u64 * 1000 + random.below(1 << 34));
@@ -548,7 +626,7 @@ fn write_dump(magic: Magic, compress: bool, seeds: &[u64]) -> (Finished<Vec<u8>>
 }
 
 fn magics() -> impl Strategy<Value = Magic> {
-    prop_oneof![4 => (1u16..=12).prop_map(Magic::Redis), 1 => Just(Magic::Valkey(80))]
+    prop_oneof![5 => (1u16..=15).prop_map(Magic::Redis), 1 => (80u16..=81).prop_map(Magic::Valkey)]
 }
 
 /// Takes facts as the commands do.

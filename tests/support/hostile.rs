@@ -361,6 +361,7 @@ fn small_stream() -> Stream {
         entries_read: Some(3),
         pending: vec![Pending { id: id(1), delivered_at_ms: 1_700_000_000_500, deliveries: 2 }],
         consumers: vec![Consumer { name: b"consumer".to_vec(), seen_at_ms: 7, active_at_ms: 8, pending: vec![id(1)] }],
+        ..Group::default()
     };
-    Stream { nodes: vec![StreamNode { id: id(0), fields, entries }], groups: vec![group] }
+    Stream { nodes: vec![StreamNode { id: id(0), fields, entries }], groups: vec![group], ..Stream::default() }
 }

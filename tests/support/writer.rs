@@ -563,7 +563,7 @@ impl<W: Write> Record<'_, W> {
         self.value(14, |w| w.strs(nodes.iter()))
     }
 
-    /// Types 15, 19 and 21: a stream.
+    /// Types 15, 19, 21, 26 and 27: a stream.
     pub fn stream(self, layout: StreamLayout, stream: &Stream) -> Written {
         self.value(layout as u8, |w| write_stream(w, layout, stream))
     }
@@ -1011,6 +1011,10 @@ pub enum StreamLayout {
     V2 = 19,
     /// Redis 7.2.
     V3 = 21,
+    /// Redis 8.6.
+    V4 = 26,
+    /// Redis 8.8.
+    V5 = 27,
 }
 
 /// Id of a stream entry.
@@ -1035,6 +1039,8 @@ pub struct Stream {
     pub nodes: Vec<StreamNode>,
     /// Consumer groups.
     pub groups: Vec<Group>,
+    /// Producers whose entries are told apart: a name, and ids of its own with those of the entries.
+    pub producers: Vec<(Vec<u8>, Vec<(Vec<u8>, StreamId)>)>,
 }
 
 /// Entries that share a listpack.
@@ -1081,6 +1087,8 @@ pub struct Group {
     pub pending: Vec<Pending>,
     /// Consumers.
     pub consumers: Vec<Consumer>,
+    /// Pending entries that were handed back and have no consumer.
+    pub handed_back: Vec<StreamId>,
 }
 
 /// An entry that a group has delivered and nobody acknowledged.
@@ -1196,6 +1204,28 @@ fn write_stream<W: Write>(w: &mut DumpWriter<W>, layout: StreamLayout, stream: &
                 w.bytes(&id.to_bytes());
             }
         }
+        if layout >= StreamLayout::V5 {
+            w.len(group.handed_back.len() as u64);
+            for id in &group.handed_back {
+                w.bytes(&id.to_bytes());
+            }
+        }
+    }
+    if layout >= StreamLayout::V4 {
+        // Seconds and entries for which ids are kept, both the server's default.
+        w.len(100);
+        w.len(100);
+        w.len(stream.producers.len() as u64);
+        for (producer, ids) in &stream.producers {
+            w.str(producer);
+            w.len(ids.len() as u64);
+            for (own, id) in ids {
+                w.str(own);
+                w.id(*id);
+            }
+        }
+        w.len(stream.producers.iter().map(|(_, ids)| ids.len() as u64).sum());
+        w.len(0);
     }
 }
 
