@@ -55,6 +55,8 @@ pub enum Command {
     Info(InfoArgs),
     /// Look: one row for every key
     Keys(KeysArgs),
+    /// Judge: is a dump whole and sound, to the last element
+    Verify(VerifyArgs),
 }
 
 #[derive(Debug, Args)]
@@ -175,6 +177,16 @@ pub struct ReportArgs {
     /// Permanent keys that are listed
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub permanent_limit: u32,
+}
+
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// RDB files, and folders of them
+    #[arg(required = true, value_name = "DUMP")]
+    pub dumps: Vec<PathBuf>,
+    /// Do not verify the checksum
+    #[arg(long)]
+    pub no_checksum: bool,
 }
 
 #[derive(Debug, Args)]

@@ -16,4 +16,5 @@ pub mod scan;
 pub mod skew;
 pub mod tables;
 pub mod time;
+pub mod verify;
 pub use error::{Detail, Error, ErrorKind, Result};

@@ -40,7 +40,7 @@ pub fn run(global: &Global, args: &KeysArgs) -> Exit {
             }
         },
     };
-    let (dumps, mut exit) = open(global, &args.input, &options);
+    let (dumps, mut exit) = open(global, &args.input.dumps, &options);
     if dumps.is_empty() {
         return exit;
     }

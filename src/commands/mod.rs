@@ -3,10 +3,11 @@
 mod info;
 mod keys;
 mod report;
+mod verify;
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -50,6 +51,7 @@ pub fn run(cli: &Cli) -> Exit {
         Command::Report(args) => report::run(&cli.global, args),
         Command::Info(args) => info::run(&cli.global, args),
         Command::Keys(args) => keys::run(&cli.global, args),
+        Command::Verify(args) => verify::run(&cli.global, args),
     })
 }
 
@@ -88,14 +90,14 @@ fn contracts(path: &Path) -> Result<Arc<Contracts>, Exit> {
 }
 
 /// Opens the dumps in the order of their content; what is none is complained of and left out.
-fn open(global: &Global, args: &InputArgs, options: &Options) -> (Vec<Dump>, Exit) {
+fn open(global: &Global, paths: &[PathBuf], options: &Options) -> (Vec<Dump>, Exit) {
     let mut exit = Exit::Done;
     let mut fail = |path: &Path, why: &str| {
         complain(&format!("{}: {why}", path.display()));
         exit = Exit::Input;
     };
     let mut dumps = Vec::new();
-    for path in &args.dumps {
+    for path in paths {
         let paths = if path.is_dir() {
             match input::dumps_in(path) {
                 Ok(found) => {

@@ -33,7 +33,7 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
             return Exit::Output;
         }
     };
-    let (dumps, mut exit) = open(global, &args.input, &options);
+    let (dumps, mut exit) = open(global, &args.input.dumps, &options);
     if dumps.is_empty() {
         return exit;
     }

@@ -18,7 +18,7 @@ const SAME_FIELDS: i64 = 2;
 const MAX_NODE_BYTES: u64 = 1 << 30;
 
 /// Passes the stream and returns its number of live entries.
-pub(super) fn walk<S: Sink>(cursor: &mut Cursor<'_>, layout: StreamLayout, sink: &mut S) -> Result<u64> {
+pub(super) fn walk<S: Sink>(cursor: &mut Cursor<'_>, layout: StreamLayout, scratch: &mut Vec<u8>, sink: &mut S) -> Result<u64> {
     let begin = cursor.offset();
     // Entries that the nodes count; unknown where they were not opened.
     let mut counted = Some(0u64);
@@ -32,9 +32,9 @@ pub(super) fn walk<S: Sink>(cursor: &mut Cursor<'_>, layout: StreamLayout, sink:
         let offset = cursor.offset();
         let listpack = cursor.str("listpack of a stream node")?;
         let live = if sink.opens(listpack.len()) {
-            node_entries(offset, listpack, sink)
+            node_entries(offset, listpack, scratch, sink)
         } else {
-            value::packed(offset, listpack, PackedForm::Listpack, &[None], sink);
+            value::packed(offset, listpack, PackedForm::Listpack, &[None], scratch, sink);
             None
         };
         counted = counted.zip(live).map(|(sum, live)| sum.saturating_add(live));
@@ -134,10 +134,9 @@ fn producers(cursor: &mut Cursor<'_>) -> Result<()> {
 
 /// Reports the fields and values of every live entry of a node, and returns how many live entries it has.
 #[inline(never)]
-fn node_entries<S: Sink>(offset: u64, listpack: Str<'_>, sink: &mut S) -> Option<u64> {
-    let mut scratch = Vec::new();
+fn node_entries<S: Sink>(offset: u64, listpack: Str<'_>, scratch: &mut Vec<u8>, sink: &mut S) -> Option<u64> {
     let fault = |why| Error::new(offset, "stream node", ErrorKind::Invalid(why));
-    let bytes = match listpack.text(&mut scratch, MAX_NODE_BYTES) {
+    let bytes = match listpack.text(scratch, MAX_NODE_BYTES) {
         Ok(bytes) => bytes,
         Err(fault) => {
             sink.value_fault(fault);

@@ -25,6 +25,7 @@ pub(super) fn walk<S: Sink>(
     cursor: &mut Cursor<'_>,
     record_type: &RecordType,
     templates: &HashMap<u64, u64>,
+    scratch: &mut Vec<u8>,
     sink: &mut S,
 ) -> Result<Option<u64>> {
     match record_type.layout {
@@ -41,13 +42,13 @@ pub(super) fn walk<S: Sink>(
             let offset = cursor.offset();
             let blob = cursor.str("packed value")?;
             let roles = packed_roles(record_type.key_type, per_element);
-            Ok(packed(offset, blob, form, roles, sink).map(|entries| entries / per_element))
+            Ok(packed(offset, blob, form, roles, scratch, sink).map(|entries| entries / per_element))
         }
-        Layout::Nodes { form, containers } => walk_nodes(cursor, form, containers, sink),
-        Layout::Stream(layout) => stream::walk(cursor, layout, sink).map(Some),
+        Layout::Nodes { form, containers } => walk_nodes(cursor, form, containers, scratch, sink),
+        Layout::Stream(layout) => stream::walk(cursor, layout, scratch, sink).map(Some),
         Layout::Module => walk_module(cursor, record_type.key_type),
         Layout::Template(_) | Layout::Array | Layout::PathHash | Layout::Cron | Layout::RateLimiter | Layout::Sketch(_) => {
-            rare::walk(cursor, record_type.layout, templates, sink)
+            rare::walk(cursor, record_type.layout, templates, scratch, sink)
         }
     }
 }
@@ -159,7 +160,14 @@ fn packed_roles(key_type: KeyType, per_element: u64) -> Roles {
 
 /// Looks at a packed value as far as the sink wants; a fault inside it is reported and leaves the count unknown.
 #[inline]
-pub(super) fn packed<S: Sink>(offset: u64, blob: Str<'_>, form: PackedForm, roles: Roles, sink: &mut S) -> Option<u64> {
+pub(super) fn packed<S: Sink>(
+    offset: u64,
+    blob: Str<'_>,
+    form: PackedForm,
+    roles: Roles,
+    scratch: &mut Vec<u8>,
+    sink: &mut S,
+) -> Option<u64> {
     if S::SKIM {
         return Some(0);
     }
@@ -172,7 +180,7 @@ pub(super) fn packed<S: Sink>(offset: u64, blob: Str<'_>, form: PackedForm, role
             sink.packed(form, blob.len(), entries);
             Some(entries)
         }
-        Ok(known) => packed_entries(offset, blob, form, roles, known, sink),
+        Ok(known) => packed_entries(offset, blob, form, roles, known, scratch, sink),
         Err(fault) => {
             sink.value_fault(Error::new(offset, "packed value", ErrorKind::Invalid(fault.why)));
             None
@@ -187,10 +195,10 @@ fn packed_entries<S: Sink>(
     form: PackedForm,
     roles: Roles,
     known: Option<u64>,
+    scratch: &mut Vec<u8>,
     sink: &mut S,
 ) -> Option<u64> {
-    let mut scratch = Vec::new();
-    let bytes = match blob.text(&mut scratch, MAX_PACKED_BYTES) {
+    let bytes = match blob.text(scratch, MAX_PACKED_BYTES) {
         Ok(bytes) => bytes,
         Err(fault) => {
             sink.value_fault(fault);
@@ -246,7 +254,13 @@ fn packed_entries<S: Sink>(
     }
 }
 
-fn walk_nodes<S: Sink>(cursor: &mut Cursor<'_>, form: PackedForm, containers: bool, sink: &mut S) -> Result<Option<u64>> {
+fn walk_nodes<S: Sink>(
+    cursor: &mut Cursor<'_>,
+    form: PackedForm,
+    containers: bool,
+    scratch: &mut Vec<u8>,
+    sink: &mut S,
+) -> Result<Option<u64>> {
     let nodes = cursor.count(1, "number of list nodes")?;
     let mut elements = Some(0u64);
     for _ in 0..nodes {
@@ -256,7 +270,7 @@ fn walk_nodes<S: Sink>(cursor: &mut Cursor<'_>, form: PackedForm, containers: bo
         let node = cursor.str("list node")?;
         match container {
             CONTAINER_PACKED => {
-                let entries = packed(offset, node, form, &[Some(Role::Element)], sink);
+                let entries = packed(offset, node, form, &[Some(Role::Element)], scratch, sink);
                 elements = elements.zip(entries).map(|(sum, entries)| sum + entries);
             }
             CONTAINER_PLAIN => {
