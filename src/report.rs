@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::analyse::{Dump, Outcome};
-use crate::census::{Census, ClassStats, Counts, FieldCounts, KeyRow};
+use crate::census::{Census, ClassStats, Counts, FieldCounts, KeyRow, PlaceCounts};
 use crate::classify::{Classifier, Merge};
 use crate::contract::{Class, Contracts};
 use crate::measure::{Encoding, Fact, FactSink, Measure, SLOTS};
@@ -35,9 +35,9 @@ pub struct Report {
     /// By type of a module, its version included.
     pub modules: Vec<(ModuleId, Counts)>,
     /// By database.
-    pub databases: Vec<(u64, Counts)>,
+    pub databases: Vec<(u64, PlaceCounts)>,
     /// By slot, all of them.
-    pub slots: Vec<Counts>,
+    pub slots: Vec<PlaceCounts>,
     /// Slots over which skew is computed.
     pub population: Population,
     /// By class, most memory first; `(other)` last.

@@ -208,7 +208,8 @@ fn joiner(byte: u8, out: &mut Vec<u8>) {
     match byte {
         b'<' => out.extend_from_slice(b"\\x3c"),
         b'>' => out.extend_from_slice(b"\\x3e"),
-        b' ' => out.push(byte),
+        b'\\' => out.extend_from_slice(b"\\\\"),
+        0x20..0x7f => out.push(byte),
         _ => out.extend_from_slice(key_text::escape(&[byte]).as_bytes()),
     }
 }

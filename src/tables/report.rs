@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::keys::stream_id;
 use super::{Cell, Column, Table, Unit};
 use crate::analyse::{Dump, Library};
-use crate::census::{ClassStats, Counts, KeyRow, TTL_BUCKETS};
+use crate::census::{ClassStats, Counts, KeyRow, PlaceCounts, TTL_BUCKETS};
 use crate::measure::{Lifetime, SLOTS};
 use crate::privacy::Names;
 use crate::rdb::ModuleId;
@@ -228,7 +228,7 @@ fn slots(report: &Report) -> Table {
 }
 
 /// A database or a slot.
-fn place_row(place: u64, c: &Counts) -> Vec<Cell<'static>> {
+fn place_row(place: u64, c: &PlaceCounts) -> Vec<Cell<'static>> {
     vec![
         place.into(),
         c.keys.into(),
