@@ -1,39 +1,53 @@
 //! The shape of a key: its segments, each typed, with the separators between them.
 
-use super::segment;
+use super::segment::{self, kind};
 
 /// Most segments that are typed; what follows is one `<**>`.
 const MOST_SEGMENTS: usize = 16;
 
 /// Bytes that separate the segments of a key.
 #[derive(Debug, Clone)]
-pub struct Separators([bool; 256]);
+pub struct Separators {
+    /// The kind of each byte, with [`kind::SEPARATOR`] where it separates.
+    kinds: [u8; 256],
+}
 
 impl Separators {
     /// Each of `bytes` separates.
     pub fn new(bytes: &[u8]) -> Self {
-        let mut is = [false; 256];
+        let mut kinds = kind::OF;
         for &byte in bytes {
-            is[usize::from(byte)] = true;
+            kinds[usize::from(byte)] |= kind::SEPARATOR;
         }
-        Self(is)
+        Self { kinds }
     }
 
     /// The first segment of `key`, and what follows the run of separators after it; `None` where the key ends.
     #[inline]
     pub fn split<'k>(&self, key: &'k [u8]) -> (&'k [u8], Option<&'k [u8]>) {
-        let len = key.iter().position(|&b| self.has(b)).unwrap_or(key.len());
-        let (segment, after) = key.split_at(len);
-        if after.is_empty() {
-            return (segment, None);
+        let (segment, _, after) = self.split_with_kinds(key);
+        (segment, after)
+    }
+
+    /// The same, with the kinds of bytes that the segment holds.
+    #[inline]
+    fn split_with_kinds<'k>(&self, key: &'k [u8]) -> (&'k [u8], u8, Option<&'k [u8]>) {
+        let mut kinds = 0;
+        for (at, &byte) in key.iter().enumerate() {
+            let of_byte = self.kinds[usize::from(byte)];
+            if of_byte & kind::SEPARATOR != 0 {
+                let (segment, after) = key.split_at(at);
+                let run = after.iter().position(|&b| !self.has(b)).unwrap_or(after.len());
+                return (segment, kinds, Some(&after[run..]));
+            }
+            kinds |= of_byte;
         }
-        let run = after.iter().position(|&b| !self.has(b)).unwrap_or(after.len());
-        (segment, Some(&after[run..]))
+        (key, kinds, None)
     }
 
     #[inline]
     fn has(&self, byte: u8) -> bool {
-        self.0[usize::from(byte)]
+        self.kinds[usize::from(byte)] & kind::SEPARATOR != 0
     }
 }
 
@@ -72,8 +86,8 @@ impl Shape {
                 self.end_part(false);
                 return;
             }
-            let (segment, after) = separators.split(rest);
-            let literal = segment::shape(segment, &mut self.text);
+            let (segment, kinds, after) = separators.split_with_kinds(rest);
+            let literal = segment::shape(segment, kinds, &mut self.text);
             self.end_part(literal);
             if self.text == segment::BINARY {
                 return;
