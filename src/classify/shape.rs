@@ -31,8 +31,9 @@ impl Separators {
         (segment, Some(&after[run..]))
     }
 
+    /// True for a byte that separates.
     #[inline]
-    fn has(&self, byte: u8) -> bool {
+    pub fn has(&self, byte: u8) -> bool {
         self.0[usize::from(byte)]
     }
 }

@@ -199,7 +199,7 @@ fn place(nodes: &mut Vec<Building>, pattern: &Pattern, rank: Rank) {
 ///
 /// # Errors
 /// Patterns too complex to be compiled.
-pub fn ambiguities(patterns: &[Pattern], separator: u8) -> Result<Vec<Ambiguity>, String> {
+pub fn ambiguities(patterns: &[Pattern], separators: &[u8]) -> Result<Vec<Ambiguity>, String> {
     let mut by_precedence: HashMap<_, Vec<usize>> = HashMap::new();
     for (at, pattern) in patterns.iter().enumerate() {
         by_precedence.entry(pattern.precedence()).or_default().push(at);
@@ -209,7 +209,7 @@ pub fn ambiguities(patterns: &[Pattern], separator: u8) -> Result<Vec<Ambiguity>
     for group in by_precedence.values() {
         for (n, &second) in group.iter().enumerate() {
             for &first in &group[..n] {
-                if let Some(example) = shared_key(&patterns[first], &patterns[second], separator, &mut sets)? {
+                if let Some(example) = shared_key(&patterns[first], &patterns[second], separators, &mut sets)? {
                     found.push(Ambiguity { first, second, example });
                     break;
                 }
@@ -224,10 +224,17 @@ pub fn ambiguities(patterns: &[Pattern], separator: u8) -> Result<Vec<Ambiguity>
 fn shared_key(
     a: &Pattern,
     b: &Pattern,
-    separator: u8,
+    separators: &[u8],
     sets: &mut HashMap<String, SegmentSet>,
 ) -> Result<Option<Vec<u8>>, String> {
-    let pairs = || a.segments.iter().zip(&b.segments);
+    // An optional segment that is missing keeps nothing apart; of one alone no key is left.
+    let kept_apart = match a.segments.len() {
+        len if a.tail == Tail::Optional && len > 1 => len - 1,
+        len => len,
+    };
+    let separator = separators.first().copied().unwrap_or(b':');
+    let is_separator = Separators::new(separators);
+    let pairs = || a.segments.iter().zip(&b.segments).take(kept_apart);
     // Texts first: most pairs differ in one, which costs no automaton.
     if pairs().any(|(x, y)| x.literal().zip(y.literal()).is_some_and(|(x, y)| x != y)) {
         return Ok(None);
@@ -247,7 +254,7 @@ fn shared_key(
                 place.insert(set);
             }
         }
-        match sets[&x.regex()].shared(&sets[&y.regex()]) {
+        match sets[&x.regex()].shared(&sets[&y.regex()], &is_separator) {
             Some(text) => key.extend_from_slice(&text),
             None => return Ok(None),
         }
