@@ -1,7 +1,7 @@
 //! All patterns of a file, compiled into one tree: a key finds its class in one walk over its segments.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 
 use super::automaton::SegmentSet;
 use super::pattern::{Pattern, Tail};
@@ -31,6 +31,8 @@ struct Node {
     rest: Rank,
     literals: HashMap<Box<[u8]>, usize>,
     others: Option<SegmentSet>,
+    /// Smallest rank of what follows one of `others`.
+    others_best: Rank,
     /// What follows each segment of `others`.
     followers: Vec<Follower>,
 }
@@ -65,7 +67,14 @@ impl Matcher {
         for (rank, &class) in (0..).zip(&classes) {
             place(&mut building, &patterns[class], rank);
         }
-        let nodes = building.into_iter().map(Building::finish).collect::<Result<_, _>>()?;
+        let mut nodes = building.into_iter().map(Building::finish).collect::<Result<Vec<_>, _>>()?;
+        for at in 0..nodes.len() {
+            let follower = |follower: &Follower| match *follower {
+                Follower::Node(next) => nodes[next].best,
+                Follower::Again(rank) => rank,
+            };
+            nodes[at].others_best = nodes[at].followers.iter().map(follower).min().unwrap_or(NO_RANK);
+        }
         Ok(Self { separators, nodes, classes })
     }
 
@@ -92,7 +101,8 @@ impl Matcher {
         if let Some(&next) = node.literals.get(segment) {
             self.search(next, after, best);
         }
-        if let Some(others) = &node.others {
+        // A key with more literal segments found has no need of the automaton.
+        if let Some(others) = node.others.as_ref().filter(|_| node.others_best < *best) {
             others.matches(segment, |at| match node.followers[at] {
                 Follower::Node(next) => self.search(next, after, best),
                 Follower::Again(rank) if rank < *best => {
@@ -141,6 +151,7 @@ impl Building {
             rest: rank(self.rest),
             literals: self.literals,
             others,
+            others_best: NO_RANK,
             followers: self.followers,
         })
     }
