@@ -13,8 +13,8 @@ use rdbscope::time;
 #[derive(Debug, Parser)]
 #[command(name = "rdbscope", version, about, max_term_width = 100, arg_required_else_help = true, subcommand_required = true)]
 #[command(after_help = "\
-Exit codes: 0 done · 2 the command line is wrong · 3 an input cannot be opened or is damaged (what could be read is reported) · 4 an
-output could not be written")]
+Exit codes: 0 done · 2 the command line or the contracts file is wrong · 3 an input cannot be opened or is damaged (what could be read is
+reported) · 4 an output could not be written")]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,

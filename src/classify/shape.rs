@@ -45,8 +45,9 @@ impl Separators {
         (key, kinds, None)
     }
 
+    /// True for a byte that separates.
     #[inline]
-    fn has(&self, byte: u8) -> bool {
+    pub fn has(&self, byte: u8) -> bool {
         self.kinds[usize::from(byte)] & kind::SEPARATOR != 0
     }
 }

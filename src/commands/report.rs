@@ -49,7 +49,9 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
         let (first, second) = (dumps[first].name(), dumps[second].name());
         warn(global, &format!("{first} and {second} both hold {slots} slots: keys in them may be counted twice"));
     }
+    // A name that was asked for is a name that is shown.
     let filter = args.input.filter.to_string();
+    let filter = names.of_text(&filter);
     let summary = terminal::summary(&report, &dumps, &names, &filter, colours(global));
     exit = exit.max(print(summary.as_bytes()));
     if let Some(folder) = folder {
