@@ -85,7 +85,7 @@ pub struct FilterArgs {
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub db: Vec<u64>,
     /// Keys of these types, as TYPE names them
-    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    #[arg(long, value_name = "TYPE", value_delimiter = ',', value_parser = type_name)]
     pub r#type: Vec<String>,
     /// Keys whose name matches a glob, as KEYS reads it; given again, any of them
     #[arg(long = "match", value_name = "GLOB", value_parser = NamePattern::glob)]
@@ -232,6 +232,18 @@ pub enum KeysFormat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Preset {
     Rdbtools,
+}
+
+/// The name of a type: one of the core types in any case, or that of a module's.
+fn type_name(text: &str) -> Result<String, String> {
+    const CORE: [&str; 7] = ["string", "list", "set", "zset", "hash", "stream", "array"];
+    let lower = text.to_ascii_lowercase();
+    match CORE.iter().find(|name| **name == lower) {
+        Some(name) => Ok((*name).into()),
+        // Names of module types have nine characters; servers that add types of their own use shorter ones.
+        None if text.len() == 9 || ["cron", "gcra", "path-hash"].contains(&text) => Ok(text.into()),
+        None => Err(format!("no type '{text}': there are {}, and the nine characters of a module's type", CORE.join(", "))),
+    }
 }
 
 /// Parses the command line; help and mistakes are printed here.

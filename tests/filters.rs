@@ -63,7 +63,7 @@ impl Filtered {
         // The first line of the report says what was asked for, and how many keys it was.
         let group = |n: usize| if n < 1000 { n.to_string() } else { format!("{},{:03}", n / 1000, n % 1000) };
         let first = self.report.run.text().lines().next().unwrap();
-        assert!(first.starts_with(&format!("Filtered: {} of {} keys matched --", group(matched), group(of))), "{first}");
+        assert!(first.starts_with(&format!("Filtered: {} of {} keys matched --", matched, of)), "{first}");
         for flag in flags.iter().filter(|flag| flag.starts_with("--") && **flag != "--as-of") {
             assert!(first.contains(flag), "{first}: {flag}");
         }
@@ -252,7 +252,7 @@ fn a_filter_that_matches_nothing_leaves_headers() {
     let dump = fixtures().join("truth/redis-7.4.1-contracts.rdb");
     let found = Filtered::of(&dump, &["--match", "nothing:*"]);
     found.adds_up(0, 3257, &["--match", "nothing:*"]);
-    assert_eq!(found.report.run.text().lines().next(), Some("Filtered: 0 of 3,257 keys matched --match nothing:*"));
+    assert_eq!(found.report.run.text().lines().next(), Some("Filtered: 0 of 3257 keys matched --match nothing:*"));
     let whole = Report::of([&dump]);
     for (name, file) in found.report.files.iter().filter(|(name, _)| *name != "manifest.json") {
         let (header, rows) = read_csv(file);

@@ -93,10 +93,21 @@ impl Shape {
             if self.text == segment::BINARY {
                 return;
             }
-            let Some(after) = after else { return };
+            let Some(after) = after else { return self.keep_apart() };
             // The separator is the start of the next part.
             self.text.push(rest[segment.len()]);
             rest = after;
+        }
+    }
+
+    /// A key may have the name that reports give to the sum of small classes.
+    #[inline]
+    fn keep_apart(&mut self) {
+        if self.text == b"(other)" {
+            self.text.splice(..1, *b"\\x28");
+            if let [part] = &mut self.parts[..] {
+                part.end = self.text.len();
+            }
         }
     }
 
@@ -152,6 +163,12 @@ mod tests {
         assert_eq!(shape.text(), b"<*>");
         shape.take(b"user:\x00\xff:profile", &Separators::default());
         assert_eq!(shape.text(), b"user:<*>:profile");
+    }
+
+    #[test]
+    fn a_key_named_as_the_sum_of_classes() {
+        assert_eq!(of("(other)", b":"), "\\x28other)");
+        assert_eq!(of("(other):1", b":"), "(other):<digits>");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use rdbscope::tables::{self, Table};
 use rdbscope::time;
 use serde_json::{Value, json};
 
-use super::{Exit, colours, complain, explain, open, options, print, warn};
+use super::{Exit, colours, complain, explain, open, options, print, shown, warn};
 use crate::cli::{Global, ReportArgs};
 use crate::output::{Folder, WholeFile};
 use crate::progress::Progress;
@@ -29,7 +29,7 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
         None => None,
         Some((_, Ok(folder))) => Some(folder),
         Some((path, Err(error))) => {
-            complain(&format!("{}: {error}", path.display()));
+            complain(&format!("{}: {error}", shown(path)));
             return Exit::Output;
         }
     };

@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
 use super::automaton::SegmentSet;
-use super::pattern::{Pattern, Tail};
+use super::pattern::{Pattern, Segment, Tail};
 use crate::classify::Separators;
 
 /// Finds the class of a key.
@@ -211,9 +211,12 @@ fn place(nodes: &mut Vec<Building>, pattern: &Pattern, rank: Rank) {
 /// # Errors
 /// Patterns too complex to be compiled.
 pub fn ambiguities(patterns: &[Pattern], separators: &[u8]) -> Result<Vec<Ambiguity>, String> {
+    // Patterns of one precedence have their texts in the same places; those whose texts differ share no key.
     let mut by_precedence: HashMap<_, Vec<usize>> = HashMap::new();
     for (at, pattern) in patterns.iter().enumerate() {
-        by_precedence.entry(pattern.precedence()).or_default().push(at);
+        let certain = pattern.segments.len() - usize::from(pattern.tail == Tail::Optional);
+        let texts: Vec<Option<String>> = pattern.segments.iter().take(certain).map(Segment::literal).collect();
+        by_precedence.entry((pattern.precedence(), texts)).or_default().push(at);
     }
     let mut sets: HashMap<String, SegmentSet> = HashMap::new();
     let mut found = Vec::new();

@@ -39,8 +39,8 @@ mod opcode {
     pub const EOF: u8 = 255;
 }
 
-/// Longest key that a server accepts, in bytes.
-pub const MAX_KEY_BYTES: u64 = 512 << 20;
+/// Longest key that is decompressed, in bytes. A server takes keys of up to 512 MiB; one that is this long and compressed is a trap.
+pub const MAX_KEY_BYTES: u64 = 16 << 20;
 
 /// Bytes of the name of a slot import.
 const SLOT_IMPORT_NAME: u64 = 40;
