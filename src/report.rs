@@ -268,8 +268,9 @@ fn by_memory(a: &ReportClass, b: &ReportClass) -> Ordering {
 fn big_keys(census: &mut Census, classifier: &mut Classifier, dumps: &[Dump]) -> Vec<BigKey> {
     let limits = census.limits();
     // By place: one row for each key, whatever lists it is on.
-    let mut listed: HashMap<(u32, u64, Box<[u8]>), (KeyRow, bool)> = HashMap::new();
-    let place = |row: &KeyRow| (row.input, row.offset, row.key.clone());
+    type Place = (u32, u64, Box<[u8]>);
+    let mut listed: HashMap<Place, (KeyRow, bool)> = HashMap::new();
+    let place = |row: &KeyRow| -> Place { (row.input, row.offset, row.key.clone()) };
     for row in census.take_over() {
         listed.insert(place(&row), (row, false));
     }

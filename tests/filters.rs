@@ -61,7 +61,6 @@ impl Filtered {
         assert_eq!(sum(&self.report.table("permanent_classes"), "keys"), total("permanent_keys"), "{flags:?}");
         assert_eq!(sum(&self.keys, "serialized_bytes"), total("serialized_bytes"), "{flags:?}");
         // The first line of the report says what was asked for, and how many keys it was.
-        let group = |n: usize| if n < 1000 { n.to_string() } else { format!("{},{:03}", n / 1000, n % 1000) };
         let first = self.report.run.text().lines().next().unwrap();
         assert!(first.starts_with(&format!("Filtered: {} of {} keys matched --", matched, of)), "{first}");
         for flag in flags.iter().filter(|flag| flag.starts_with("--") && **flag != "--as-of") {
