@@ -8,7 +8,7 @@ mod top;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use class::{ClassStats, TTL_BUCKETS, TtlBucket};
+pub use class::{ClassStats, KeysByType, SmallestKey, TTL_BUCKETS, TtlBucket};
 pub use counts::{Counts, PlaceCounts};
 pub use histogram::Histogram;
 pub use top::{KeyRow, TopKeys};
