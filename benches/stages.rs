@@ -12,6 +12,7 @@ use std::time::Duration;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rdbscope::census::{Census, ClassLimits, ClassStats, Histogram, ListLimits};
 use rdbscope::classify::{Classifier, Discovery, Separators, Shape};
+use rdbscope::contract::Contracts;
 use rdbscope::measure::{self, Encoding, Fact, Lifetime};
 use rdbscope::rdb::packed::PackedForm;
 use rdbscope::rdb::{KeyType, lzf};
@@ -107,6 +108,44 @@ fn by_key(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// Contracts of `classes` classes: the five that the keys belong to, and others beside them, for single tenants and of other services.
+fn contracts(classes: usize) -> Arc<Contracts> {
+    let all = [
+        "<env>:<tenant>:user:profile:<digits>",
+        "<env>:<tenant>:session:<hex>",
+        "<env>:<digits>:rate:user:<digits>:<digits>",
+        "cache:<version>:product:<digits>:detail",
+        "cart:{<tenant>:<digits>}:items",
+    ];
+    let kinds = ["<digits>", "<uuid>", "<date>", "<slug>", "<digits>:<hour>"];
+    let others = (0..).map(|i| match i % 5 {
+        0 => format!("prod:shop-{i}:user:profile:<digits>"),
+        1 => format!("prod:shop-{i}:session:<hex>"),
+        2 => format!("<env>:<tenant>:service-{i}:{}", kinds[i / 5 % 5]),
+        3 => format!("service-{i}:v1:item:{}", kinds[i / 5 % 5]),
+        _ => format!("cache:v1:service-{i}:<digits>:detail"),
+    });
+    let mut text = String::from("[segments]\nenv = [\"prod\", \"staging\", \"dev\"]\ntenant = \"shop-<digits>\"\n");
+    for (i, pattern) in all.into_iter().map(String::from).chain(others).take(classes).enumerate() {
+        text.push_str(&format!("[[class]]\nname = \"c{i}\"\npattern = \"{pattern}\"\n"));
+    }
+    Arc::new(Contracts::parse(&text).unwrap())
+}
+
+fn by_contract(criterion: &mut Criterion) {
+    let keys = keys();
+    let mut group = criterion.benchmark_group("stages/contract");
+    group.throughput(Throughput::Elements(KEYS as u64));
+    for classes in [5, 500] {
+        let contracts = contracts(classes);
+        assert!(keys.iter().all(|key| contracts.class_of(key).is_some()), "every key is classified");
+        group.bench_function(format!("one of {classes}"), |b| {
+            b.iter(|| keys.iter().filter_map(|key| contracts.class_of(black_box(key))).sum::<usize>());
+        });
+    }
+    group.finish();
+}
+
 fn shape_of(key: &[u8], separators: &Separators) -> Shape {
     let mut shape = Shape::default();
     shape.take(key, separators);
@@ -147,6 +186,6 @@ fn by_value(criterion: &mut Criterion) {
 criterion_group! {
     name = all;
     config = Criterion::default().sample_size(20).warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_millis(700));
-    targets = by_key, by_value
+    targets = by_key, by_contract, by_value
 }
 criterion_main!(all);

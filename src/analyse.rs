@@ -10,6 +10,7 @@ use crate::contract::Contracts;
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::input::Input;
+use crate::key_text;
 use crate::measure::{Fact, FactSink, LoadConfig, Measure, Model, SLOTS, Snapshot, SnapshotSource};
 use crate::rdb::{Frame, HEADER_LEN, ModuleId, Str};
 use crate::scan::{self, Head, Piece, ScanEnd, ScanOptions};
@@ -69,7 +70,8 @@ impl Dump {
     /// File name without folders.
     pub fn name(&self) -> String {
         let path = self.input.path();
-        path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+        // Escaped as key names are: a terminal takes no orders from a file name.
+        key_text::escape(path.file_name().unwrap_or(path.as_os_str()).as_encoded_bytes()).into_owned()
     }
 
     /// What dumps are sorted by, so that their order and names on the command line change nothing.

@@ -13,8 +13,8 @@ use rdbscope::time;
 #[derive(Debug, Parser)]
 #[command(name = "rdbscope", version, about, max_term_width = 100, arg_required_else_help = true, subcommand_required = true)]
 #[command(after_help = "\
-Exit codes: 0 done · 2 the command line is wrong · 3 an input cannot be opened or is damaged (what could be read is reported) · 4 an
-output could not be written")]
+Exit codes: 0 done · 2 the command line or the contracts file is wrong · 3 an input cannot be opened or is damaged (what could be read is
+reported) · 4 an output could not be written")]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
@@ -55,6 +55,8 @@ pub enum Command {
     Info(InfoArgs),
     /// Look: one row for every key
     Keys(KeysArgs),
+    /// Judge: is a dump whole and sound, to the last element
+    Verify(VerifyArgs),
 }
 
 #[derive(Debug, Args)]
@@ -83,7 +85,7 @@ pub struct FilterArgs {
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub db: Vec<u64>,
     /// Keys of these types, as TYPE names them
-    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    #[arg(long, value_name = "TYPE", value_delimiter = ',', value_parser = type_name)]
     pub r#type: Vec<String>,
     /// Keys whose name matches a glob, as KEYS reads it; given again, any of them
     #[arg(long = "match", value_name = "GLOB", value_parser = NamePattern::glob)]
@@ -178,6 +180,16 @@ pub struct ReportArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// RDB files, and folders of them
+    #[arg(required = true, value_name = "DUMP")]
+    pub dumps: Vec<PathBuf>,
+    /// Do not verify the checksum
+    #[arg(long)]
+    pub no_checksum: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct InfoArgs {
     /// RDB file
     #[arg(value_name = "DUMP")]
@@ -220,6 +232,18 @@ pub enum KeysFormat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Preset {
     Rdbtools,
+}
+
+/// The name of a type: one of the core types in any case, or that of a module's.
+fn type_name(text: &str) -> Result<String, String> {
+    const CORE: [&str; 7] = ["string", "list", "set", "zset", "hash", "stream", "array"];
+    let lower = text.to_ascii_lowercase();
+    match CORE.iter().find(|name| **name == lower) {
+        Some(name) => Ok((*name).into()),
+        // Names of module types have nine characters; servers that add types of their own use shorter ones.
+        None if text.len() == 9 || ["cron", "gcra", "path-hash"].contains(&text) => Ok(text.into()),
+        None => Err(format!("no type '{text}': there are {}, and the nine characters of a module's type", CORE.join(", "))),
+    }
 }
 
 /// Parses the command line; help and mistakes are printed here.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::key_text;
+use crate::privacy::Names;
 
 /// Result of everything that reads dump bytes.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -107,7 +108,8 @@ impl fmt::Display for Error {
         }
         write!(f, "at byte {offset}, reading {reading}")?;
         if let Some(key) = key {
-            write!(f, " of key \"{}\"", key_text::escape(key))?;
+            // Messages end up in logs of backup jobs.
+            write!(f, " of key \"{}\"", key_text::escape(&Names::Masked.of(key)))?;
         }
         match kind {
             ErrorKind::Truncated { needed, available } => write!(

@@ -6,7 +6,7 @@ use regex_automata::util::syntax;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::classify::{Class, Classifier};
+use crate::classify::{self, Class, Classifier};
 use crate::contract::Contracts;
 use crate::measure::{Fact, Lifetime};
 
@@ -130,23 +130,21 @@ impl Filter {
     }
 }
 
-/// True where a key of `class` belongs to the class called `name`: by contract, else by its shape, in which `<*>` stands for the words that
-/// a report has collapsed.
+/// True where a key of `class` belongs to the class called `name`: by contract, else by its shape. In the name, `<*>` stands for the words that
+/// a report has collapsed, and a kind of identifier for the narrower ones that it has taken in.
 fn is_class(name: &str, class: Class<'_>, contracts: Option<&Contracts>) -> bool {
     if let Some(registered) = class.registered.zip(contracts).and_then(|(at, contracts)| contracts.classes.get(at)) {
         return registered.name == name;
     }
     let mut rest = name.as_bytes();
     for (part, literal) in class.shape.parts() {
-        if let Some(after) = rest.strip_prefix(part) {
-            rest = after;
-            continue;
-        }
         // The separator in front of a part belongs to it.
         let start = part.first().filter(|first| rest.first() == Some(first)).map_or(0, |_| 1);
-        match rest.get(start..).and_then(|rest| rest.strip_prefix(b"<*>")) {
-            Some(after) if literal => rest = after,
-            _ => return false,
+        let collapsed = || rest.get(start..).and_then(|rest| rest.strip_prefix(b"<*>")).filter(|_| literal);
+        let after = classify::wider(part).find_map(|part| rest.strip_prefix(&*part)).or_else(collapsed);
+        match after {
+            Some(after) => rest = after,
+            None => return false,
         }
     }
     rest.is_empty()

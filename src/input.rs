@@ -16,6 +16,8 @@ pub struct Found {
     pub dumps: Vec<PathBuf>,
     /// Files that a server writes a dump to before it gets its name.
     pub temporary: Vec<PathBuf>,
+    /// Everything else: how much of it.
+    pub others: u64,
 }
 
 /// Looks for dumps in a folder, not in folders within it.
@@ -27,21 +29,30 @@ pub fn dumps_in(folder: &Path) -> io::Result<Found> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let path = entry.path();
-        if !path.is_file() {
+        let named_dump = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("rdb"));
+        if !path.is_file() && !named_dump {
+            found.others += 1;
             continue;
         }
         if entry.file_name().as_encoded_bytes().starts_with(b"temp-") {
             found.temporary.push(path);
             continue;
         }
-        let mut header = [0; HEADER_LEN];
-        if File::open(&path)?.read_exact(&mut header).is_ok() && Dialect::parse(&header).is_some() {
+        // What is named as a dump and is none must not go unnoticed: opening it will tell why.
+        if named_dump || begins_as_dump(&path)? {
             found.dumps.push(path);
+        } else {
+            found.others += 1;
         }
     }
     found.dumps.sort();
     found.temporary.sort();
     Ok(found)
+}
+
+fn begins_as_dump(path: &Path) -> io::Result<bool> {
+    let mut header = [0; HEADER_LEN];
+    Ok(File::open(path)?.read_exact(&mut header).is_ok() && Dialect::parse(&header).is_some())
 }
 
 #[derive(Debug)]
@@ -71,12 +82,13 @@ impl Input {
     /// What the system says when the file cannot be opened or mapped; a folder or device is refused.
     #[allow(unsafe_code)]
     pub fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            let why = if metadata.is_dir() { "is a folder" } else { "is not a regular file: copy it to one" };
+        // Looked at before it is opened: opening a pipe would wait for whoever writes to it.
+        if !fs::metadata(path)?.is_file() {
+            let why = if path.is_dir() { "is a folder" } else { "is not a regular file: copy it to one" };
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
         let content = if metadata.len() == 0 {
             Content::Owned(Vec::new())
         } else {

@@ -74,7 +74,8 @@ pub enum Sensitive {
 /// The parts of `key` that look like personal data, in order, without overlap.
 pub fn find(key: &[u8]) -> Vec<(Range<usize>, Sensitive)> {
     // Nothing here is shorter than an address such as a@b.cc, and most keys have neither a long number nor any of the other signs.
-    let plausible = key.len() >= 6 && (longest_run_of_digits(key) >= 8 || key.contains(&b'@') || key.len() >= 20);
+    let plausible = key.len() >= 6
+        && (longest_run_of_digits(key) >= 8 || key.contains(&b'@') || key.windows(3).any(|w| w == b"%40") || key.len() >= 20);
     if !plausible {
         return Vec::new();
     }
@@ -107,7 +108,7 @@ fn candidates() -> &'static Regex {
         let patterns = [
             r"eyJ[0-9A-Za-z_-]{5,}\.[0-9A-Za-z_-]{5,}\.[0-9A-Za-z_-]{5,}",
             r"(?:sk_live_|sk_test_|rk_live_|ghp_|gho_|github_pat_|glpat-|xox[abprs]-|AKIA|AIza|sk-)[0-9A-Za-z_-]{16,}",
-            r"[0-9A-Za-z_.%+\x80-\xff-]+@[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*\.[A-Za-z]{2,}",
+            r"[0-9A-Za-z_.%+\x80-\xff-]+(?:@|%40)[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*\.[A-Za-z]{2,}",
             r"\+?[0-9](?:[ -]?[0-9]){6,18}[Xx]?",
             r"[0-9A-Za-z_-]{24,}",
         ];
@@ -124,9 +125,11 @@ fn candidates() -> &'static Regex {
 /// What a run of digits, perhaps grouped by spaces or dashes, looks like.
 fn number(key: &[u8], range: &Range<usize>) -> Option<Sensitive> {
     let text = &key[range.clone()];
-    // A part of a longer token is no number of its own: before it may be a word (letters outside a to f), behind it nothing.
-    let before = range.start.checked_sub(1).map(|at| key[at]);
-    let joined_before = before.is_some_and(|b| b.is_ascii_digit() || matches!(b, b'a'..=b'f' | b'A'..=b'F'));
+    // A part of a longer token is no number of its own: before it may be a word, which has letters that no hexadecimal number has,
+    // behind it nothing.
+    let letters = key[..range.start].iter().rev().take_while(|b| b.is_ascii_alphanumeric());
+    let is_word = letters.clone().all(u8::is_ascii_alphabetic) && !letters.clone().all(u8::is_ascii_hexdigit);
+    let joined_before = letters.count() > 0 && !is_word;
     let joined_behind = key.get(range.end).is_some_and(u8::is_ascii_alphanumeric);
     if joined_before || joined_behind {
         return None;
@@ -294,6 +297,8 @@ mod tests {
         check("ark:verify:login:+8613800000001", "ark:verify:login:+86***01");
         check("sms:8613800000001", "sms:861***01");
         check("tel13800000002", "tel138***02");
+        check("phone13800000002", "phone138***02");
+        check("u:bob%40example.com", "u:bob***om");
         check("sms:138-0000-0002:x", "sms:138***02:x");
         check("user:{bob.smith@example.com}:cart", "user:{bob***om}:cart");
         // Check digits computed by hand: 11010519491231002X is the specimen of the standard.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::analyse::{Dump, Outcome};
-use crate::census::{Census, ClassStats, Counts, FieldCounts, KeyRow};
+use crate::census::{Census, ClassStats, Counts, FieldCounts, KeyRow, PlaceCounts};
 use crate::classify::{Classifier, Merge};
 use crate::contract::{Class, Contracts};
 use crate::measure::{Encoding, Fact, FactSink, Measure, SLOTS};
@@ -35,9 +35,9 @@ pub struct Report {
     /// By type of a module, its version included.
     pub modules: Vec<(ModuleId, Counts)>,
     /// By database.
-    pub databases: Vec<(u64, Counts)>,
+    pub databases: Vec<(u64, PlaceCounts)>,
     /// By slot, all of them.
-    pub slots: Vec<Counts>,
+    pub slots: Vec<PlaceCounts>,
     /// Slots over which skew is computed.
     pub population: Population,
     /// By class, most memory first; `(other)` last.
@@ -268,8 +268,9 @@ fn by_memory(a: &ReportClass, b: &ReportClass) -> Ordering {
 fn big_keys(census: &mut Census, classifier: &mut Classifier, dumps: &[Dump]) -> Vec<BigKey> {
     let limits = census.limits();
     // By place: one row for each key, whatever lists it is on.
-    let mut listed: HashMap<(u32, u64, Box<[u8]>), (KeyRow, bool)> = HashMap::new();
-    let place = |row: &KeyRow| (row.input, row.offset, row.key.clone());
+    type Place = (u32, u64, Box<[u8]>);
+    let mut listed: HashMap<Place, (KeyRow, bool)> = HashMap::new();
+    let place = |row: &KeyRow| -> Place { (row.input, row.offset, row.key.clone()) };
     for row in census.take_over() {
         listed.insert(place(&row), (row, false));
     }

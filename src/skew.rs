@@ -1,6 +1,6 @@
 //! How unevenly keys and memory lie over slots, and how unevenly chance alone would lay them.
 
-use crate::census::Counts;
+use crate::census::PlaceCounts;
 use crate::report::Report;
 
 /// How unevenly a measure lies over the slots of a population.
@@ -58,7 +58,7 @@ impl Skew {
         skew
     }
 
-    fn measured(report: &Report, measure: fn(&Counts) -> u64) -> Self {
+    fn measured(report: &Report, measure: fn(&PlaceCounts) -> u64) -> Self {
         let place = |slot: u16| &report.slots[usize::from(slot)];
         let mut values: Vec<u64> = report.population.iter().map(|slot| measure(place(slot))).collect();
         let used = report.population.iter().filter(|slot| place(*slot).keys > 0).count() as u64;

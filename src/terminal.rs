@@ -19,7 +19,7 @@ const CLASS_ROWS: usize = 10;
 const KEY_ROWS: usize = 5;
 
 /// Characters of a class or key before it is cut.
-const NAME_WIDTH: usize = 44;
+const NAME_WIDTH: usize = 40;
 
 /// `1.2 MiB`; below 1 KiB plain bytes.
 pub fn bytes_text(bytes: u64) -> String {
@@ -39,8 +39,7 @@ pub fn summary(report: &Report, dumps: &[Dump], names: &Names, filter: &str, col
     let total = &report.total;
     // Writing to a String does not fail.
     if !filter.is_empty() {
-        let (matched, walked) = (count_text(total.keys), count_text(report.keys_walked));
-        let _ = writeln!(text, "Filtered: {matched} of {walked} keys matched {filter}");
+        let _ = writeln!(text, "Filtered: {} of {} keys matched {filter}", total.keys, report.keys_walked);
     }
     for (dump, outcome) in dumps.iter().zip(&report.outcomes).take(KEY_ROWS) {
         let version = dump
@@ -52,87 +51,101 @@ pub fn summary(report: &Report, dumps: &[Dump], names: &Names, filter: &str, col
             |s| format!("{} ({})", time::rfc3339(s.at_ms).unwrap_or_else(|| s.at_ms.to_string()), s.source.name()),
         );
         let partial = if outcome.is_partial() { "  PARTIAL" } else { "" };
+        let _ = writeln!(text, "{}{partial}", heading(&dump.name()));
         let _ = writeln!(
             text,
-            "{}  {} {version}, {}, snapshot {snapshot}, {}, checksum {}{partial}",
-            heading(&dump.name()),
+            "  {} {}, {}, {}, checksum {}, snapshot {snapshot}",
             dump.head.product(),
+            cut(&version),
             String::from_utf8_lossy(&dump.head.dialect().header()),
-            bytes_text(dump.input.bytes().len() as u64),
+            bytes_text(dump.input.stored_bytes()),
             outcome.end.checksum.name(),
         );
     }
     if dumps.len() > KEY_ROWS {
-        let _ = writeln!(text, "and {} more dumps", dumps.len() - KEY_ROWS);
+        let _ = writeln!(text, "and {}", plural(dumps.len() as u64 - KEY_ROWS as u64, "more dump", "more dumps"));
     }
     let _ = writeln!(
         text,
-        "{}  {} keys in {} databases: {} permanent ({}), {} volatile, {} expired; {} in memory, {} in the dump; {} elements",
+        "{}  {} in {}, {}; {} in memory, {} in the dump\n  {} permanent ({}), {} volatile, {} expired",
         heading("Totals"),
-        count_text(total.keys),
-        report.databases.len(),
+        plural(total.keys, "key", "keys"),
+        plural(report.databases.len() as u64, "database", "databases"),
+        plural(total.elements, "element", "elements"),
+        bytes_text(total.memory_bytes),
+        bytes_text(report.bytes()),
         count_text(total.permanent_keys),
         percent(total.permanent_keys, total.keys),
         count_text(total.volatile_keys()),
         count_text(total.expired_keys),
-        bytes_text(total.memory_bytes),
-        bytes_text(report.bytes()),
-        count_text(total.elements),
     );
     if total.not_modelled_keys > 0 {
-        let _ = writeln!(text, "        {} keys of module types are in no memory figure", count_text(total.not_modelled_keys));
+        let keys = plural(total.not_modelled_keys, "key is", "keys are");
+        let _ = writeln!(text, "  {keys} of types whose memory is not modelled, and in no memory figure");
+    }
+    if report.fields.keys > 0 {
+        let fields = &report.fields;
+        let _ = writeln!(
+            text,
+            "  {} with field expiries: {}, {} expired; {} permanent in name only: every field expires",
+            plural(fields.keys, "key", "keys"),
+            plural(fields.fields, "field", "fields"),
+            count_text(fields.expired),
+            count_text(fields.permanent_keys_emptied),
+        );
     }
     if total.keys == 0 {
-        let _ = writeln!(text, "No keys.");
         return text;
     }
-    let _ = writeln!(
-        text,
-        "\n{} ({} of {})",
-        heading("Classes by memory"),
-        report.classes.len().min(CLASS_ROWS),
-        report.classes.len()
-    );
+    let shown = report.classes.len().min(CLASS_ROWS) as u64;
+    let of = count_text(report.classes.len() as u64);
+    let _ = writeln!(text, "\n{} ({} of {of})", heading("Classes by memory"), count_text(shown));
     let rows = report.classes.iter().take(CLASS_ROWS).map(|class| {
         let stats = &class.stats;
         let counts = &stats.counts;
         let [p99] = stats.memory.quantiles([0.99]);
+        let modelled = counts.not_modelled_keys < counts.keys || counts.keys == 0;
         [
             cut(&names.of_text(&class.name)),
             count_text(counts.keys),
-            bytes_text(counts.memory_bytes),
+            if modelled { bytes_text(counts.memory_bytes) } else { String::new() },
             percent(counts.memory_bytes, total.memory_bytes),
             p99.map_or_else(String::new, bytes_text),
             count_text(counts.permanent_keys),
             stats.ttl_seconds.max().map_or_else(String::new, duration_text),
         ]
     });
-    text.push_str(&grid(["class", "keys", "memory", "share", "p99", "permanent", "TTL max"], rows));
-    let _ = writeln!(text, "\n{}", heading("Big keys"));
-    let rows = report.big_keys.iter().take(KEY_ROWS).map(|big| {
-        [
-            name(&big.row.key),
-            format!("{} {}", big.row.key_type, big.row.encoding),
-            big.row.elements.map_or_else(String::new, count_text),
-            big.row.memory_bytes.map_or_else(|| "not modelled".into(), bytes_text),
-            big.rules.join(";"),
-        ]
-    });
-    text.push_str(&grid(["key", "type", "elements", "memory", "rule"], rows));
+    text.push_str(&grid(["class", "keys", "memory", "share", "p99", "permanent", "TTL max"], &[], rows));
+    if !report.big_keys.is_empty() {
+        let _ = writeln!(text, "\n{}", heading("Big keys"));
+        let rows = report.big_keys.iter().take(KEY_ROWS).map(|big| {
+            [
+                name(&big.row.key),
+                format!("{} {}", big.row.key_type, big.row.encoding),
+                big.row.elements.map_or_else(String::new, count_text),
+                big.row.memory_bytes.map_or_else(|| "not modelled".into(), bytes_text),
+                big.rules.join(";"),
+            ]
+        });
+        text.push_str(&grid(["key", "type", "elements", "memory", "rule"], &[1, 4], rows));
+    }
     let _ = writeln!(
         text,
-        "\n{}  {} keys, {} ({} of memory); largest:",
+        "\n{}  {}, {} ({} of memory)",
         heading("Permanent"),
-        count_text(total.permanent_keys),
+        plural(total.permanent_keys, "key", "keys"),
         bytes_text(total.permanent_memory_bytes),
         percent(total.permanent_memory_bytes, total.memory_bytes),
     );
-    let rows = report.permanent_keys.iter().take(3).map(|(row, class)| {
-        [name(&row.key), row.memory_bytes.map_or_else(|| "not modelled".into(), bytes_text), cut(&names.of_text(class))]
-    });
-    text.push_str(&grid(["key", "memory", "class"], rows));
+    if !report.permanent_keys.is_empty() {
+        let rows = report.permanent_keys.iter().take(3).map(|(row, class)| {
+            let memory = row.memory_bytes.map_or_else(|| "not modelled".into(), bytes_text);
+            [name(&row.key), memory, cut(&names.of_text(class))]
+        });
+        text.push_str(&grid(["largest", "memory", "class"], &[2], rows));
+    }
     let _ = writeln!(text, "\n{}  {}", heading("TTL"), ttl_line(report));
-    let _ = writeln!(text, "{}  {}", heading("Slots"), slot_line(report));
+    let _ = writeln!(text, "{}  {}", heading("Slots"), slot_lines(report));
     text
 }
 
@@ -149,21 +162,22 @@ fn ttl_line(report: &Report) -> String {
     parts.join(" · ")
 }
 
-fn slot_line(report: &Report) -> String {
+/// Use of slots, and the fullest by keys and by memory, a line each.
+fn slot_lines(report: &Report) -> String {
     let keys = Skew::of_keys(report);
     let memory = Skew::of_memory(report);
     let fullest = |skew: &Skew, value: String| match (skew.max_slot, skew.max_over_mean) {
         (Some(slot), Some(ratio)) => {
-            let chance = skew.expected_max_over_mean.map_or_else(String::new, |x| format!(" (chance: {x:.1} ×)"));
-            format!("slot {slot} with {value}, {ratio:.1} × the mean{chance}")
+            let chance = skew.expected_max_over_mean.map_or_else(String::new, |x| format!("; chance alone gives {x:.1} ×"));
+            format!("slot {slot}, {value}: {ratio:.1} × the mean{chance}")
         }
         _ => "none".into(),
     };
     format!(
-        "{} of {} used; most keys: {}; most memory: {}",
+        "{} of {} used\n  most keys    {}\n  most memory  {}",
         count_text(keys.used),
         count_text(keys.population),
-        fullest(&keys, format!("{} keys", count_text(keys.max))),
+        fullest(&keys, plural(keys.max, "key", "keys")),
         fullest(&memory, bytes_text(memory.max)),
     )
 }
@@ -175,7 +189,8 @@ fn percent(part: u64, whole: u64) -> String {
 fn duration_text(seconds: u64) -> String {
     match seconds {
         0..=119 => format!("{seconds}s"),
-        120..=7199 => format!("{}m", seconds / 60),
+        120..=3599 => format!("{}m", seconds / 60),
+        3600..=7199 => format!("1h {}m", seconds / 60 % 60),
         7200..=172_799 => format!("{}h", seconds / 3600),
         _ => format!("{}d", seconds / 86_400),
     }
@@ -193,8 +208,8 @@ fn cut(name: &str) -> String {
     format!("{head}…{tail}")
 }
 
-/// A table without lines: the first column to the left, the others to the right.
-fn grid<const N: usize>(header: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+/// A table without lines: the first column and those in `left` to the left, the others to the right.
+fn grid<const N: usize>(header: [&str; N], left: &[usize], rows: impl Iterator<Item = [String; N]>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(header);
     for row in rows {
@@ -202,8 +217,14 @@ fn grid<const N: usize>(header: [&str; N], rows: impl Iterator<Item = [String; N
     }
     for (at, column) in table.column_iter_mut().enumerate() {
         column.set_padding((if at == 0 { 2 } else { 1 }, 1));
-        column.set_cell_alignment(if at == 0 { CellAlignment::Left } else { CellAlignment::Right });
+        let is_left = at == 0 || left.contains(&at);
+        column.set_cell_alignment(if is_left { CellAlignment::Left } else { CellAlignment::Right });
     }
     let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_string()).collect();
     lines.join("\n") + "\n"
+}
+
+/// `1 key`, `1,234 keys`.
+pub fn plural(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count_text(n), if n == 1 { one } else { many })
 }

@@ -417,6 +417,38 @@ fn u47_identifiers_fold_into_one_class() {
     assert_eq!(counts, [("order:<digits>", "1000"), ("user:<uuid>:cart", "1000")]);
 }
 
+/// The separators are those of the contracts file; the colon alone without one.
+#[test]
+fn u49_separators_as_configured() {
+    let keys = ["XYZ/abc:1", "XYZ/123:2", "a-b-1", "a:b"];
+    let body = keys.map(|key| [&[0][..], &string(key.as_bytes()), &string(b"v")].concat()).concat();
+    let dump = TempDump::new(&dump(b"REDIS0010", &[&[0xfe, 0][..], &body].concat()));
+    let folder = tempfile::tempdir().unwrap();
+    let shapes = |separator: &str| {
+        let file = folder.path().join("contracts.toml");
+        std::fs::write(&file, format!("separator = {separator}\n")).unwrap();
+        let rows = dump.keys(&["-c", file.to_str().unwrap()]);
+        rows.iter().map(|row| row["shape"].clone()).collect::<Vec<_>>()
+    };
+    let by_colon = ["XYZ/abc:<digits>", "XYZ/<digits>:<digits>", "a-b-<digits>", "a:b"];
+    assert_eq!(column(&dump.keys(&[]), "shape"), by_colon);
+    assert_eq!(shapes("\":\""), by_colon);
+    assert_eq!(shapes("[\":\", \"/\"]"), by_colon, "both XYZ keys are typed alike");
+    assert_eq!(shapes("\"-\""), ["XYZ/abc:<digits>", "XYZ/<digits>:<digits>", "a-b-<digits>", "a:b"]);
+    // First segments, by contracts that take any number of further ones: three with the colon, and with both XYZ is one.
+    let first = |separator: &str, first: &str| {
+        let file = folder.path().join("contracts.toml");
+        let contracts = format!("separator = {separator}\n[[class]]\nname = \"first\"\npattern = \"{first}:<**>\"\n");
+        std::fs::write(&file, contracts).unwrap();
+        let rows = dump.keys(&["-c", file.to_str().unwrap(), "--class", "first"]);
+        rows.iter().map(|row| row["key"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(first("\":\"", "XYZ"), [""; 0]);
+    assert_eq!(first("\":\"", "XYZ/abc"), ["XYZ/abc:1"]);
+    assert_eq!(first("[\":\", \"/\"]", "XYZ"), ["XYZ/abc:1", "XYZ/123:2"]);
+    assert_eq!(first("[\":\", \"/\"]", "a"), ["a:b"]);
+}
+
 #[test]
 fn u51_the_same_key_in_three_databases() {
     let dump = TempDump::from_hex("524544495330303130fe000001610176fe3f0001610176fe412c0001610176fe412dff56e64186995aa9e0");
@@ -537,6 +569,20 @@ fn u69_limits_fire_strictly_above() {
         report.table("big_keys").into_iter().filter(|row| row["rule"].split(';').any(|rule| rule == "elements")).collect();
     assert_eq!(column(&over, "key"), ["h5001"]);
     assert_eq!(over[0]["elements"], "5001");
+    // 5,001 elements are two pieces of at most 5,000.
+    assert_eq!(over[0]["parts"], "2");
+    // A limit that contracts set is a limit like any other.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("contracts.toml");
+    for (limit, expected) in [(4999, vec!["h5000", "h5001"]), (5000, vec!["h5001"]), (5001, vec![])] {
+        std::fs::write(&file, format!("[limits]\nelements = {limit}\n")).unwrap();
+        let report = Report::of([&case("u69-thresholds.rdb"), "-c", file.to_str().unwrap()]);
+        let rows = report.table("big_keys");
+        let mut over: Vec<&str> =
+            rows.iter().filter(|row| row["rule"].split(';').any(|rule| rule == "elements")).map(|row| &*row["key"]).collect();
+        over.sort_unstable();
+        assert_eq!(over, expected, "{limit}");
+    }
 }
 
 #[test]

@@ -56,13 +56,77 @@ fn ttl_bucket(lifetime: Lifetime) -> Option<usize> {
     }
 }
 
+/// Keys by type; most classes have one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeysByType {
+    first: Option<(KeyType, u64)>,
+    others: Vec<(KeyType, u64)>,
+}
+
+impl KeysByType {
+    /// The types with their numbers of keys, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (KeyType, u64)> {
+        self.first.iter().chain(&self.others).copied()
+    }
+
+    #[inline]
+    fn add(&mut self, key_type: KeyType, keys: u64) {
+        match &mut self.first {
+            Some((first, n)) if *first == key_type => *n += keys,
+            None => self.first = Some((key_type, keys)),
+            Some(_) => match self.others.iter_mut().find(|(other, _)| *other == key_type) {
+                Some((_, n)) => *n += keys,
+                None => self.others.push((key_type, keys)),
+            },
+        }
+    }
+}
+
+/// The smallest of many keys; its first eight bytes decide nearly always, without a look at the rest.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SmallestKey {
+    head: u64,
+    key: Option<Box<[u8]>>,
+}
+
+impl SmallestKey {
+    /// The key; `None` without any.
+    pub fn get(&self) -> Option<&[u8]> {
+        self.key.as_deref()
+    }
+
+    #[inline]
+    fn offer(&mut self, key: &[u8]) {
+        let head = head(key);
+        if head > self.head && self.key.is_some() {
+            return;
+        }
+        if self.key.as_deref().is_none_or(|kept| key < kept) {
+            *self = Self { head, key: Some(key.into()) };
+        }
+    }
+}
+
+/// The first eight bytes as a number of the same order; shorter keys are filled up with zeros.
+#[inline]
+fn head(key: &[u8]) -> u64 {
+    match key.first_chunk() {
+        Some(head) => u64::from_be_bytes(*head),
+        None => {
+            let mut filled = [0; 8];
+            filled[..key.len()].copy_from_slice(key);
+            u64::from_be_bytes(filled)
+        }
+    }
+}
+
 /// Sums, distributions and examples of one class.
 #[derive(Debug, Clone, Default)]
 pub struct ClassStats {
     /// Sums.
     pub counts: Counts,
     /// Keys by type.
-    pub types: Vec<(KeyType, u64)>,
+    pub types: KeysByType,
     /// Memory of its keys.
     pub memory: Histogram,
     /// Seconds left of its volatile keys.
@@ -74,7 +138,7 @@ pub struct ClassStats {
     /// Memory and bytes of the permanent key that takes most memory, the smallest key bytes among equals.
     pub largest_permanent: Option<(u64, Box<[u8]>)>,
     /// The smallest key bytes.
-    pub example_key: Option<Box<[u8]>>,
+    pub example_key: SmallestKey,
     /// The key that takes most memory, the smallest key bytes among equals.
     pub largest_key: Option<Box<[u8]>>,
 }
@@ -86,10 +150,7 @@ impl ClassStats {
         let memory = fact.memory_bytes.unwrap_or(0);
         let largest_before = self.counts.max_memory_bytes;
         self.counts.add(fact);
-        match self.types.iter_mut().find(|(t, _)| *t == fact.key_type) {
-            Some((_, n)) => *n += 1,
-            None => self.types.push((fact.key_type, 1)),
-        }
+        self.types.add(fact.key_type, 1);
         if let Some(memory) = fact.memory_bytes {
             self.memory.record(memory);
             self.count_size(memory.max(1).ilog2() as usize, 1, memory);
@@ -105,7 +166,7 @@ impl ClassStats {
             *keys += 1;
             *bytes = bytes.saturating_add(memory);
         }
-        keep_smaller(&mut self.example_key, fact.key);
+        self.example_key.offer(fact.key);
         if memory > largest_before {
             self.largest_key = Some(fact.key.into());
         } else if memory == largest_before {
@@ -155,11 +216,8 @@ impl Merge for ClassStats {
             Less => {}
         }
         self.counts.merge(&other.counts);
-        for (key_type, n) in other.types {
-            match self.types.iter_mut().find(|(t, _)| *t == key_type) {
-                Some((_, sum)) => *sum += n,
-                None => self.types.push((key_type, n)),
-            }
+        for (key_type, n) in other.types.iter() {
+            self.types.add(key_type, n);
         }
         self.memory.merge(&other.memory);
         self.ttl_seconds.merge(&other.ttl_seconds);
@@ -173,8 +231,8 @@ impl Merge for ClassStats {
         if let Some((memory, key)) = other.largest_permanent {
             self.offer_permanent(memory, &key);
         }
-        if let Some(key) = other.example_key {
-            keep_smaller(&mut self.example_key, &key);
+        if let Some(key) = other.example_key.get() {
+            self.example_key.offer(key);
         }
     }
 }
@@ -202,5 +260,14 @@ mod tests {
         assert_eq!(name(365 * 86_400_000 + 1), Some("over 1y"));
         assert_eq!(ttl_bucket(Lifetime::Permanent).map(|at| TTL_BUCKETS[at].name), Some("none"));
         assert_eq!(ttl_bucket(Lifetime::Expired { since_ms: 0 }).map(|at| TTL_BUCKETS[at].name), Some("expired"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_smallest_of_any_keys(keys in proptest::collection::vec(proptest::collection::vec(0u8..3, 0..12), 0..40)) {
+            let mut smallest = SmallestKey::default();
+            keys.iter().for_each(|key| smallest.offer(key));
+            proptest::prop_assert_eq!(smallest.get(), keys.iter().min().map(Vec::as_slice));
+        }
     }
 }

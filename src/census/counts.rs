@@ -76,3 +76,54 @@ impl Counts {
         self.keys - self.permanent_keys - self.expired_keys
     }
 }
+
+/// The sums that databases and slots show. One cache line, since the slots of keys follow no order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(align(64))]
+pub struct PlaceCounts {
+    /// Keys.
+    pub keys: u64,
+    /// Bytes in the server's memory.
+    pub memory_bytes: u64,
+    /// Bytes of records in the dump.
+    pub serialized_bytes: u64,
+    /// Members, fields and entries.
+    pub elements: u64,
+    /// Keys without expiry.
+    pub permanent_keys: u64,
+    /// Keys whose expiry had passed at the snapshot time.
+    pub expired_keys: u64,
+    /// Their memory.
+    pub expired_memory_bytes: u64,
+}
+
+impl PlaceCounts {
+    /// Adds one key.
+    #[inline]
+    pub fn add(&mut self, fact: &Fact<'_>) {
+        let memory = fact.memory_bytes.unwrap_or(0);
+        self.keys += 1;
+        self.memory_bytes = self.memory_bytes.saturating_add(memory);
+        self.serialized_bytes += fact.serialized_bytes;
+        self.elements = self.elements.saturating_add(fact.elements.unwrap_or(0));
+        match fact.lifetime {
+            Lifetime::Permanent => self.permanent_keys += 1,
+            Lifetime::Expired { .. } => {
+                self.expired_keys += 1;
+                self.expired_memory_bytes = self.expired_memory_bytes.saturating_add(memory);
+            }
+            Lifetime::Volatile { .. } => {}
+        }
+    }
+
+    /// Adds the sums of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.keys += other.keys;
+        self.memory_bytes = self.memory_bytes.saturating_add(other.memory_bytes);
+        self.serialized_bytes += other.serialized_bytes;
+        self.elements = self.elements.saturating_add(other.elements);
+        self.permanent_keys += other.permanent_keys;
+        self.expired_keys += other.expired_keys;
+        self.expired_memory_bytes = self.expired_memory_bytes.saturating_add(other.expired_memory_bytes);
+    }
+}

@@ -8,8 +8,8 @@ mod top;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use class::{ClassStats, TTL_BUCKETS, TtlBucket};
-pub use counts::Counts;
+pub use class::{ClassStats, KeysByType, SmallestKey, TTL_BUCKETS, TtlBucket};
+pub use counts::{Counts, PlaceCounts};
 pub use histogram::Histogram;
 pub use top::{KeyRow, TopKeys};
 
@@ -132,9 +132,9 @@ pub struct Census {
     /// By type and encoding.
     pub types: Vec<(KeyType, Encoding, Counts)>,
     /// By database.
-    pub databases: BTreeMap<u64, Counts>,
+    pub databases: BTreeMap<u64, PlaceCounts>,
     /// By slot, all of them.
-    pub slots: Vec<Counts>,
+    pub slots: Vec<PlaceCounts>,
     /// By class of the contracts, in their order.
     pub registered: Vec<ClassStats>,
     /// By discovered class.
@@ -148,7 +148,7 @@ pub struct Census {
     streams: TopKeys,
     /// Largest keys of each type, by memory and by elements. Module types are one.
     top: Vec<(Option<KeyType>, TopKeys, TopKeys)>,
-    last_db: Option<(u64, Counts)>,
+    last_db: Option<(u64, PlaceCounts)>,
 }
 
 impl Census {
@@ -159,7 +159,7 @@ impl Census {
             input: 0,
             types: Vec::new(),
             databases: BTreeMap::new(),
-            slots: vec![Counts::default(); usize::from(SLOTS)],
+            slots: vec![PlaceCounts::default(); usize::from(SLOTS)],
             registered: vec![ClassStats::default(); limits.registered.len()],
             limits,
             discovered: Discovery::default(),
@@ -193,7 +193,7 @@ impl Census {
             Some((db, counts)) if *db == fact.db => counts.add(fact),
             _ => {
                 self.settle_db();
-                let mut counts = Counts::default();
+                let mut counts = PlaceCounts::default();
                 counts.add(fact);
                 self.last_db = Some((fact.db, counts));
             }

@@ -3,6 +3,8 @@
 //! Which places are crowded is a function of the set of keys alone: a place that is crowded in a part of the input is crowded in
 //! all of it, so that collapsing early, in any order, in any part, ends in the same tree.
 
+use std::borrow::Cow;
+
 use hashbrown::HashMap;
 
 use super::shape::Shape;
@@ -328,6 +330,25 @@ impl<T: Merge> Discovery<T> {
 fn any(text: &[u8], depth: usize) -> Vec<u8> {
     let separator = if depth == 0 { &[] } else { text.get(..1).unwrap_or_default() };
     [separator, ANY].concat()
+}
+
+/// A part of a shape, and the same with its kinds of identifiers widened as [`Discovery::widen`] may do.
+pub fn wider(part: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
+    let text = std::str::from_utf8(part).unwrap_or_default();
+    let mut all: Vec<String> = Vec::new();
+    if text.contains('<') {
+        let mut open = vec![text.to_string()];
+        while let Some(text) = open.pop() {
+            for (narrow, wide) in WIDER {
+                let next = text.replacen(&format!("<{narrow}>"), &format!("<{wide}>"), 1);
+                if next != text && !all.contains(&next) {
+                    all.push(next.clone());
+                    open.push(next);
+                }
+            }
+        }
+    }
+    std::iter::once(Cow::Borrowed(part)).chain(all.into_iter().map(|text| Cow::Owned(text.into_bytes())))
 }
 
 #[cfg(test)]

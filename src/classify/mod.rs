@@ -6,6 +6,7 @@ mod shape;
 
 use std::sync::Arc;
 
+pub(crate) use discover::wider;
 pub use discover::{Discovery, Merge};
 pub(crate) use segment::{is_random_token, is_word};
 pub use shape::{Separators, Shape};

@@ -20,23 +20,28 @@ const SHORTEST_TOKEN: usize = 16;
 pub const BINARY: &[u8] = b"<*>";
 
 /// Kinds of bytes; which of them a segment holds decides what it can be.
-mod kind {
+pub mod kind {
+    /// `0` to `9`.
     pub const DIGIT: u8 = 1;
     /// `a` to `f`.
     pub const LOWER_HEX: u8 = 2;
+    /// `g` to `z`.
     pub const LOWER: u8 = 4;
     /// `A` to `F`.
     pub const UPPER_HEX: u8 = 8;
+    /// `G` to `Z`.
     pub const UPPER: u8 = 16;
-    /// `-` and `_`.
-    pub const DASH: u8 = 32;
-    /// Other printable ASCII: it joins.
-    pub const JOINER: u8 = 64;
+    /// Printable ASCII that is neither letter nor digit: it joins.
+    pub const JOINER: u8 = 32;
     /// Control bytes, and all above ASCII.
-    pub const OTHER: u8 = 128;
+    pub const OTHER: u8 = 64;
+    /// What a separator is besides; set in tables of whoever has separators.
+    pub const SEPARATOR: u8 = 128;
 
+    /// Any letter.
     pub const LETTERS: u8 = LOWER_HEX | LOWER | UPPER_HEX | UPPER;
 
+    /// The kind of each byte.
     pub static OF: [u8; 256] = table();
 
     const fn table() -> [u8; 256] {
@@ -49,7 +54,6 @@ mod kind {
                 b'g'..=b'z' => LOWER,
                 b'A'..=b'F' => UPPER_HEX,
                 b'G'..=b'Z' => UPPER,
-                b'-' | b'_' => DASH,
                 _ => JOINER,
             };
             byte += 1;
@@ -64,13 +68,13 @@ mod kind {
     }
 }
 
-/// Appends the shape of `segment` to `out`; true where it holds literal letters, which makes it one of the values that are counted.
+/// Appends the shape of `segment`, which holds `kinds` of bytes, to `out`; true where it holds literal letters, which makes it one of the values
+/// that are counted.
 #[inline]
-pub fn shape(segment: &[u8], out: &mut Vec<u8>) -> bool {
+pub fn shape(segment: &[u8], kinds: u8, out: &mut Vec<u8>) -> bool {
     if segment.is_empty() {
         return true;
     }
-    let kinds = kind::all(segment);
     // Letters and digits alone are one run; only long ones can be anything that a part of a segment cannot.
     if kinds & !(kind::LETTERS | kind::DIGIT) != 0 || (segment.len() >= SHORTEST_TOKEN && kinds != kind::DIGIT) {
         return mixed(segment, kinds, out);
@@ -208,7 +212,8 @@ fn joiner(byte: u8, out: &mut Vec<u8>) {
     match byte {
         b'<' => out.extend_from_slice(b"\\x3c"),
         b'>' => out.extend_from_slice(b"\\x3e"),
-        b' ' => out.push(byte),
+        b'\\' => out.extend_from_slice(b"\\\\"),
+        0x20..0x7f => out.push(byte),
         _ => out.extend_from_slice(key_text::escape(&[byte]).as_bytes()),
     }
 }
@@ -348,7 +353,7 @@ fn is_random_token_of(text: &[u8], kinds: u8) -> bool {
         kinds if kinds & UPPER != 0 => UPPER,
         kinds => kinds,
     };
-    let in_alphabet = text.iter().all(|&b| class(b) & (kind::JOINER | kind::OTHER) == 0);
+    let in_alphabet = text.iter().all(|&b| class(b) & (kind::JOINER | kind::OTHER) == 0 || matches!(b, b'-' | b'_'));
     in_alphabet && text.windows(2).filter(|w| class(w[0]) != class(w[1])).count() * 3 > text.len()
 }
 
@@ -359,7 +364,7 @@ mod tests {
     #[track_caller]
     fn check(segment: &str, expected: &str, literal: bool) {
         let mut out = Vec::new();
-        let is_literal = shape(segment.as_bytes(), &mut out);
+        let is_literal = shape(segment.as_bytes(), kind::all(segment.as_bytes()), &mut out);
         assert_eq!((std::str::from_utf8(&out), is_literal), (Ok(expected), literal), "{segment}");
     }
 
@@ -424,7 +429,7 @@ mod tests {
         #[test]
         fn any_bytes_have_a_shape(segment: Vec<u8>) {
             let mut out = Vec::new();
-            shape(&segment, &mut out);
+            shape(&segment, kind::all(&segment), &mut out);
             proptest::prop_assert!(std::str::from_utf8(&out).is_ok());
         }
     }

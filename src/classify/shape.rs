@@ -1,39 +1,54 @@
 //! The shape of a key: its segments, each typed, with the separators between them.
 
-use super::segment;
+use super::segment::{self, kind};
 
 /// Most segments that are typed; what follows is one `<**>`.
 const MOST_SEGMENTS: usize = 16;
 
 /// Bytes that separate the segments of a key.
 #[derive(Debug, Clone)]
-pub struct Separators([bool; 256]);
+pub struct Separators {
+    /// The kind of each byte, with [`kind::SEPARATOR`] where it separates.
+    kinds: [u8; 256],
+}
 
 impl Separators {
     /// Each of `bytes` separates.
     pub fn new(bytes: &[u8]) -> Self {
-        let mut is = [false; 256];
+        let mut kinds = kind::OF;
         for &byte in bytes {
-            is[usize::from(byte)] = true;
+            kinds[usize::from(byte)] |= kind::SEPARATOR;
         }
-        Self(is)
+        Self { kinds }
     }
 
     /// The first segment of `key`, and what follows the run of separators after it; `None` where the key ends.
     #[inline]
     pub fn split<'k>(&self, key: &'k [u8]) -> (&'k [u8], Option<&'k [u8]>) {
-        let len = key.iter().position(|&b| self.has(b)).unwrap_or(key.len());
-        let (segment, after) = key.split_at(len);
-        if after.is_empty() {
-            return (segment, None);
-        }
-        let run = after.iter().position(|&b| !self.has(b)).unwrap_or(after.len());
-        (segment, Some(&after[run..]))
+        let (segment, _, after) = self.split_with_kinds(key);
+        (segment, after)
     }
 
+    /// The same, with the kinds of bytes that the segment holds.
     #[inline]
-    fn has(&self, byte: u8) -> bool {
-        self.0[usize::from(byte)]
+    fn split_with_kinds<'k>(&self, key: &'k [u8]) -> (&'k [u8], u8, Option<&'k [u8]>) {
+        let mut kinds = 0;
+        for (at, &byte) in key.iter().enumerate() {
+            let of_byte = self.kinds[usize::from(byte)];
+            if of_byte & kind::SEPARATOR != 0 {
+                let (segment, after) = key.split_at(at);
+                let run = after.iter().position(|&b| !self.has(b)).unwrap_or(after.len());
+                return (segment, kinds, Some(&after[run..]));
+            }
+            kinds |= of_byte;
+        }
+        (key, kinds, None)
+    }
+
+    /// True for a byte that separates.
+    #[inline]
+    pub fn has(&self, byte: u8) -> bool {
+        self.kinds[usize::from(byte)] & kind::SEPARATOR != 0
     }
 }
 
@@ -72,16 +87,27 @@ impl Shape {
                 self.end_part(false);
                 return;
             }
-            let (segment, after) = separators.split(rest);
-            let literal = segment::shape(segment, &mut self.text);
+            let (segment, kinds, after) = separators.split_with_kinds(rest);
+            let literal = segment::shape(segment, kinds, &mut self.text);
             self.end_part(literal);
             if self.text == segment::BINARY {
                 return;
             }
-            let Some(after) = after else { return };
+            let Some(after) = after else { return self.keep_apart() };
             // The separator is the start of the next part.
             self.text.push(rest[segment.len()]);
             rest = after;
+        }
+    }
+
+    /// A key may have the name that reports give to the sum of small classes.
+    #[inline]
+    fn keep_apart(&mut self) {
+        if self.text == b"(other)" {
+            self.text.splice(..1, *b"\\x28");
+            if let [part] = &mut self.parts[..] {
+                part.end = self.text.len();
+            }
         }
     }
 
@@ -137,6 +163,12 @@ mod tests {
         assert_eq!(shape.text(), b"<*>");
         shape.take(b"user:\x00\xff:profile", &Separators::default());
         assert_eq!(shape.text(), b"user:<*>:profile");
+    }
+
+    #[test]
+    fn a_key_named_as_the_sum_of_classes() {
+        assert_eq!(of("(other)", b":"), "\\x28other)");
+        assert_eq!(of("(other):1", b":"), "(other):<digits>");
     }
 
     #[test]

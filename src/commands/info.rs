@@ -10,7 +10,7 @@ use rdbscope::key_text;
 use rdbscope::measure::Fact;
 use rdbscope::time;
 
-use super::{Exit, complain, explain, print};
+use super::{Exit, complain, explain, print, shown};
 use crate::cli::{Global, InfoArgs};
 use crate::progress::Progress;
 use crate::terminal::{bytes_text, count_text};
@@ -24,7 +24,7 @@ pub fn run(global: &Global, args: &InfoArgs) -> Exit {
     let dump = match opened {
         Ok(dump) => dump,
         Err(why) => {
-            complain(&format!("{}: {why}", args.dump.display()));
+            complain(&format!("{}: {why}", shown(&args.dump)));
             return Exit::Input;
         }
     };
@@ -45,7 +45,7 @@ macro_rules! line {
 fn head(dump: &Dump) -> String {
     let mut text = String::new();
     let head = &dump.head;
-    line!(text, "file", "{}", dump.input.path().display());
+    line!(text, "file", "{}", shown(dump.input.path()));
     line!(text, "size", "{}", bytes_text(dump.input.bytes().len() as u64));
     line!(text, "format", "{}", String::from_utf8_lossy(&head.dialect().header()));
     let version =
@@ -83,23 +83,33 @@ fn head(dump: &Dump) -> String {
 /// Without a walk: the last nine bytes are the end mark and the checksum, where nothing follows them.
 fn tail(dump: &Dump, text: &mut String) -> Exit {
     let bytes = dump.input.bytes();
+    // Commands follow the dump in an append-only file, whose end then says nothing.
+    let is_aof = dump.head.aux("aof-preamble") == Some("1");
+    let mut exit = Exit::Done;
     if dump.head.dialect().has_checksum() {
         match bytes.last_chunk::<9>() {
             Some([0xff, checksum @ ..]) => match u64::from_le_bytes(*checksum) {
                 0 => line!(text, "end", "end mark in its place; no checksum (rdbchecksum no)"),
                 stored => line!(text, "end", "end mark in its place; checksum {stored:016x}, not verified"),
             },
-            _ => line!(text, "end", "no end mark in the last 9 bytes: the file is truncated, or something follows the dump"),
+            _ if is_aof => line!(text, "end", "commands of an append-only file follow the dump"),
+            _ => {
+                exit = Exit::Input;
+                line!(text, "end", "no end mark in the last 9 bytes: the file is truncated, or something follows the dump");
+            }
         }
     } else {
         match bytes.last() {
             Some(0xff) => line!(text, "end", "end mark in its place; this version has no checksum"),
-            _ => line!(text, "end", "no end mark: the file is truncated, or something follows the dump"),
+            _ => {
+                exit = Exit::Input;
+                line!(text, "end", "no end mark: the file is truncated, or something follows the dump");
+            }
         }
     }
     let rest = (bytes.len() as u64).saturating_sub(dump.head.end);
     line!(text, "not read", "{} of keys and values; --full walks them", bytes_text(rest));
-    Exit::Done
+    exit
 }
 
 fn full(global: &Global, dump: &Dump, options: &Options, text: &mut String) -> Exit {

@@ -12,9 +12,9 @@ use rdbscope::privacy::Names;
 use rdbscope::render::{RowFormat, RowWriter};
 use rdbscope::tables::{KEY_COLUMNS, KeyColumn, KeySource, RDBTOOLS_COLUMNS, key_column};
 
-use super::{Exit, complain, explain, open, options};
+use super::{Exit, complain, explain, note, open, options, shown};
 use crate::cli::{Global, KeysArgs, KeysFormat, Preset};
-use crate::output::WholeFile;
+use crate::output::{WholeFile, same_file};
 use crate::progress::Progress;
 
 /// Fewest bytes of the secret of `--redact`: below, it can be guessed.
@@ -32,15 +32,20 @@ pub fn run(global: &Global, args: &KeysArgs) -> Exit {
     };
     let mut out = match args.output.as_deref() {
         None => Out::Stdout(io::stdout()),
+        Some(path) if path.as_os_str() == "-" => Out::Stdout(io::stdout()),
+        Some(path) if args.input.dumps.iter().any(|dump| same_file(dump, path)) => {
+            complain(&format!("{}: is one of the dumps: name another file", shown(path)));
+            return Exit::Output;
+        }
         Some(path) => match WholeFile::create(path) {
             Ok(file) => Out::File(file),
             Err(error) => {
-                complain(&format!("{}: {error}", path.display()));
+                complain(&format!("{}: {error}", shown(path)));
                 return Exit::Output;
             }
         },
     };
-    let (dumps, mut exit) = open(global, &args.input, &options);
+    let (dumps, mut exit) = open(global, &args.input.dumps, &options);
     if dumps.is_empty() {
         return exit;
     }
@@ -60,17 +65,15 @@ pub fn run(global: &Global, args: &KeysArgs) -> Exit {
         }
     };
     exit = exit.max(walked);
-    if !global.quiet {
+    {
         let how = match names {
             Names::Exact => "names are exact, personal data in them included",
             Names::Masked => "what looks like personal data in names is masked",
             Names::Redacted(_) => "identifiers in names are hashed; words stay",
         };
-        if options.filter.is_empty() {
-            eprintln!("rdbscope: {keys} keys; {how}");
-        } else {
-            eprintln!("rdbscope: {written} of {keys} keys matched; {how}");
-        }
+        let keys = if keys == 1 { "1 key".into() } else { format!("{keys} keys") };
+        let which = if options.filter.is_empty() { keys } else { format!("{written} of {keys} matched") };
+        note(global, &format!("{which}; {how}"));
     }
     exit
 }
@@ -85,8 +88,12 @@ fn columns(args: &KeysArgs) -> Option<(Vec<KeyColumn>, bool)> {
         let default = |column: &&KeyColumn| column.default || (jsonl && column.column.name == "key_b64");
         return Some((KEY_COLUMNS.iter().filter(default).copied().collect(), false));
     }
-    let mut columns = Vec::new();
-    for name in &args.columns {
+    let mut columns: Vec<KeyColumn> = Vec::new();
+    for name in args.columns.iter().map(|name| name.trim()) {
+        if columns.iter().any(|column| column.column.name == name) {
+            complain(&format!("column '{name}' is named twice"));
+            return None;
+        }
         match key_column(name) {
             Some(column) => columns.push(*column),
             None => {
@@ -115,12 +122,12 @@ fn names(args: &KeysArgs, options: &Options) -> Result<Names, Exit> {
         Ok(_) => {
             complain(&format!(
                 "{}: a secret needs {SHORTEST_SECRET} bytes or more: fill the file from a random source",
-                path.display()
+                shown(path)
             ));
             Err(Exit::Usage)
         }
         Err(error) => {
-            complain(&format!("{}: {error}", path.display()));
+            complain(&format!("{}: {error}", shown(path)));
             Err(Exit::Usage)
         }
     }

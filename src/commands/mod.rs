@@ -3,19 +3,22 @@
 mod info;
 mod keys;
 mod report;
+mod verify;
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use rdbscope::analyse::{self, Dump, Options, Outcome};
 use rdbscope::contract::Contracts;
 use rdbscope::input::{self, Input};
+use rdbscope::key_text;
 use rdbscope::scan::{ChecksumState, ScanOptions};
 
 use crate::cli::{Cli, Command, Global, InputArgs};
+use crate::terminal::plural;
 
 /// How a run ended; the worst of what happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,19 +53,39 @@ pub fn run(cli: &Cli) -> Exit {
         Command::Report(args) => report::run(&cli.global, args),
         Command::Info(args) => info::run(&cli.global, args),
         Command::Keys(args) => keys::run(&cli.global, args),
+        Command::Verify(args) => verify::run(&cli.global, args),
     })
 }
 
 /// Prints an error.
 fn complain(message: &str) {
-    eprintln!("rdbscope: {message}");
+    say(&format!("rdbscope: {message}"));
 }
 
 /// Prints a warning, unless told to be quiet.
 fn warn(global: &Global, message: &str) {
     if !global.quiet {
-        eprintln!("rdbscope: warning: {message}");
+        say(&format!("rdbscope: warning: {message}"));
     }
+}
+
+/// Prints a note, unless told to be quiet.
+fn note(global: &Global, message: &str) {
+    if !global.quiet {
+        say(&format!("rdbscope: {message}"));
+    }
+}
+
+/// Prints a line on standard error, whatever bytes a file name or file has brought into it. There is nobody to tell where that fails.
+fn say(line: &str) {
+    let printable: String =
+        line.chars().map(|c| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() }).collect();
+    let _ = writeln!(io::stderr(), "{printable}");
+}
+
+/// A path as messages show it.
+fn shown(path: &Path) -> String {
+    key_text::escape(path.as_os_str().as_encoded_bytes()).into_owned()
 }
 
 /// What the flags ask for; complains where the contracts file is wrong.
@@ -76,31 +99,35 @@ fn options(global: &Global, input: &InputArgs) -> Result<Options, Exit> {
 /// Reads a contracts file; complains of every mistake in it.
 fn contracts(path: &Path) -> Result<Arc<Contracts>, Exit> {
     let text = fs::read_to_string(path).map_err(|error| {
-        complain(&format!("{}: {error}", path.display()));
+        complain(&format!("{}: {error}", shown(path)));
         Exit::Usage
     })?;
     Contracts::parse(&text).map(Arc::new).map_err(|mistakes| {
         for mistake in mistakes {
-            complain(&format!("{}:{mistake}", path.display()));
+            complain(&format!("{}:{mistake}", shown(path)));
         }
         Exit::Usage
     })
 }
 
 /// Opens the dumps in the order of their content; what is none is complained of and left out.
-fn open(global: &Global, args: &InputArgs, options: &Options) -> (Vec<Dump>, Exit) {
+fn open(global: &Global, paths: &[PathBuf], options: &Options) -> (Vec<Dump>, Exit) {
     let mut exit = Exit::Done;
     let mut fail = |path: &Path, why: &str| {
-        complain(&format!("{}: {why}", path.display()));
+        complain(&format!("{}: {why}", shown(path)));
         exit = Exit::Input;
     };
     let mut dumps = Vec::new();
-    for path in &args.dumps {
+    for path in paths {
         let paths = if path.is_dir() {
             match input::dumps_in(path) {
                 Ok(found) => {
                     for temporary in &found.temporary {
-                        warn(global, &format!("{}: left out: a save was writing it, or broke off", temporary.display()));
+                        warn(global, &format!("{}: left out: a save was writing it, or broke off", shown(temporary)));
+                    }
+                    if found.others > 0 {
+                        let others = plural(found.others, "other file or folder", "other files and folders");
+                        warn(global, &format!("{}: {others} left out: no dumps", shown(path)));
                     }
                     if found.dumps.is_empty() {
                         fail(path, "no dump is in this folder");
@@ -141,8 +168,8 @@ fn explain(global: &Global, dump: &Dump, outcome: &Outcome) -> Exit {
     if let Some(fault) = &outcome.end.fault {
         complain(&format!("{name}: {fault}"));
         if outcome.end.checksum != ChecksumState::Mismatch {
-            let keys = outcome.passed.keys;
-            complain(&format!("{name}: partial: {keys} keys before byte {} were read", outcome.end.stored_bytes));
+            let keys = plural(outcome.passed.keys, "key", "keys");
+            complain(&format!("{name}: partial: {keys} before byte {} were read", outcome.end.stored_bytes));
         }
         exit = Exit::Input;
     }
@@ -151,7 +178,8 @@ fn explain(global: &Global, dump: &Dump, outcome: &Outcome) -> Exit {
         for fault in &damaged.first {
             complain(&format!("{name}: {fault}"));
         }
-        complain(&format!("{name}: partial: {} values are damaged inside; their elements are not counted", damaged.count));
+        let values = plural(damaged.count, "value is", "values are");
+        complain(&format!("{name}: partial: {values} damaged inside and not counted whole"));
         exit = Exit::Input;
     }
     for fault in &outcome.passed.doubtful_sizes.first {
@@ -160,7 +188,12 @@ fn explain(global: &Global, dump: &Dump, outcome: &Outcome) -> Exit {
     if dump.head.dialect().is_newer_than_known() {
         let header = dump.head.dialect().header();
         let header = String::from_utf8_lossy(&header);
-        warn(global, &format!("{name}: {header} is newer than this version knows; its content was understood all the same"));
+        let read = if outcome.end.fault.is_some() {
+            "and could not be read to its end"
+        } else {
+            "its content was understood all the same"
+        };
+        warn(global, &format!("{name}: {header} is newer than this version knows; {read}"));
     }
     match outcome.end.checksum {
         ChecksumState::Disabled => {
@@ -172,11 +205,11 @@ fn explain(global: &Global, dump: &Dump, outcome: &Outcome) -> Exit {
         _ => {}
     }
     if outcome.trailing_bytes > 0 {
-        let n = outcome.trailing_bytes;
+        let n = plural(outcome.trailing_bytes, "byte", "bytes");
         let is_aof = dump.input.bytes().get(outcome.end.stored_bytes as usize) == Some(&b'*')
             || dump.head.aux("aof-preamble") == Some("1");
         let what = if is_aof { "(AOF tail) not analysed" } else { "not analysed" };
-        warn(global, &format!("{name}: {n} bytes after the RDB end {what}"));
+        warn(global, &format!("{name}: {n} after the RDB end {what}"));
     }
     exit
 }

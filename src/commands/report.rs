@@ -11,7 +11,7 @@ use rdbscope::tables::{self, Table};
 use rdbscope::time;
 use serde_json::{Value, json};
 
-use super::{Exit, colours, complain, explain, open, options, print, warn};
+use super::{Exit, colours, complain, explain, open, options, print, shown, warn};
 use crate::cli::{Global, ReportArgs};
 use crate::output::{Folder, WholeFile};
 use crate::progress::Progress;
@@ -29,11 +29,11 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
         None => None,
         Some((_, Ok(folder))) => Some(folder),
         Some((path, Err(error))) => {
-            complain(&format!("{}: {error}", path.display()));
+            complain(&format!("{}: {error}", shown(path)));
             return Exit::Output;
         }
     };
-    let (dumps, mut exit) = open(global, &args.input, &options);
+    let (dumps, mut exit) = open(global, &args.input.dumps, &options);
     if dumps.is_empty() {
         return exit;
     }
@@ -49,7 +49,9 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
         let (first, second) = (dumps[first].name(), dumps[second].name());
         warn(global, &format!("{first} and {second} both hold {slots} slots: keys in them may be counted twice"));
     }
+    // A name that was asked for is a name that is shown.
     let filter = args.input.filter.to_string();
+    let filter = names.of_text(&filter);
     let summary = terminal::summary(&report, &dumps, &names, &filter, colours(global));
     exit = exit.max(print(summary.as_bytes()));
     if let Some(folder) = folder {

@@ -8,6 +8,8 @@ use regex_automata::util::start;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, MatchKind};
 
+use crate::classify::Separators;
+
 /// Largest automaton of the segments at one place, in bytes.
 const MOST_BYTES: usize = 32 << 20;
 
@@ -59,8 +61,8 @@ impl SegmentSet {
         }
     }
 
-    /// The shortest text that both sets match, where there is any.
-    pub fn shared(&self, other: &Self) -> Option<Vec<u8>> {
+    /// The shortest text that both sets match without a separator in it, where there is any.
+    pub fn shared(&self, other: &Self, separators: &Separators) -> Option<Vec<u8>> {
         let accepts = |set: &Self, state| {
             let end = set.dfa.next_eoi_state(state);
             set.dfa.is_match_state(end)
@@ -68,7 +70,7 @@ impl SegmentSet {
         let mut seen = HashSet::from([(self.start, other.start)]);
         let mut open = VecDeque::from([(self.start, other.start, Vec::new())]);
         // Readable bytes first, so that the example is one that a person would write.
-        let order: Vec<u8> = (b'0'..=b'9').chain(b'a'..=b'z').chain(0..=255).collect();
+        let order: Vec<u8> = (b'0'..=b'9').chain(b'a'..=b'z').chain(0..=255).filter(|&byte| !separators.has(byte)).collect();
         while let Some((a, b, text)) = open.pop_front() {
             if !text.is_empty() && accepts(self, a) && accepts(other, b) {
                 return Some(text);

@@ -154,14 +154,14 @@ struct RawFile {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "a text or a list of texts")]
+#[serde(untagged, expecting = "write a text, or a list of texts such as [\"a\", \"b\"]")]
 enum OneOrMany {
     One(String),
     Many(Vec<String>),
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "a size such as 512, \"10KB\" or \"1mb\"")]
+#[serde(untagged, expecting = "write a size such as 512, \"10KB\" or \"1mb\"")]
 enum RawSize {
     Number(u64),
     Text(String),
@@ -197,7 +197,7 @@ struct RawClass {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "\"permanent\" or a table such as { min = \"120s\", max = \"150s\" }")]
+#[serde(untagged, expecting = "write \"permanent\", or a table such as { min = \"120s\", max = \"150s\" }")]
 enum RawTtl {
     Word(String),
     Range(RawRange),
@@ -321,6 +321,9 @@ impl Check<'_> {
                 ),
             }
         }
+        if raw.get_ref().texts().is_empty() {
+            self.wrong(raw.span(), "the list of separators is empty: name one, or leave it out for \":\"".into());
+        }
         if separators.is_empty() {
             separators.insert(b':');
         }
@@ -435,7 +438,7 @@ impl Check<'_> {
             self.wrong(raw.span(), "a ttl range needs min, max or both".into());
         }
         if min.zip(max).is_some_and(|(min, max)| min > max) {
-            self.wrong(raw.span(), "ttl min is above max".into());
+            self.wrong(raw.span(), "ttl min is above max: the shorter one is min".into());
         }
         Some(Ttl::Range { min, max })
     }
@@ -446,15 +449,15 @@ impl Check<'_> {
         {
             self.wrong(policy.span(), format!("no policy '{}': use {}", policy.get_ref(), POLICIES.join(", ")));
         }
-        let mut number = |raw: &Option<Spanned<f64>>, default: f64, least: f64, most: f64| {
+        let mut number = |name: &str, raw: &Option<Spanned<f64>>, default: f64, least: f64, most: f64| {
             let Some(raw) = raw else { return default };
             if !(least..=most).contains(raw.get_ref()) {
-                self.wrong(raw.span(), format!("must be from {least} to {most}"));
+                self.wrong(raw.span(), format!("{name} must be from {least} to {most}"));
             }
             *raw.get_ref()
         };
-        let rewrite_margin = number(&raw.rewrite_margin, 0.0, 0.0, 10.0);
-        let fragmentation = number(&raw.fragmentation, 1.0, 1.0, 10.0);
+        let rewrite_margin = number("rewrite_margin", &raw.rewrite_margin, 0.0, 0.0, 10.0);
+        let fragmentation = number("fragmentation", &raw.fragmentation, 1.0, 1.0, 10.0);
         Capacity {
             maxmemory: self.size(Some(&raw.maxmemory)).unwrap_or(0),
             policy: raw.policy.as_ref().map(|policy| policy.get_ref().clone()),
@@ -464,7 +467,7 @@ impl Check<'_> {
     }
 
     fn ambiguities(&mut self, raw: &[RawClass], patterns: &[Pattern], separators: &[u8]) {
-        let found = match matcher::ambiguities(patterns, separators.first().copied().unwrap_or(b':')) {
+        let found = match matcher::ambiguities(patterns, separators) {
             Ok(found) => found,
             Err(why) => return self.wrong(0..0, why),
         };

@@ -1,10 +1,10 @@
 //! All patterns of a file, compiled into one tree: a key finds its class in one walk over its segments.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 
 use super::automaton::SegmentSet;
-use super::pattern::{Pattern, Tail};
+use super::pattern::{Pattern, Segment, Tail};
 use crate::classify::Separators;
 
 /// Finds the class of a key.
@@ -31,6 +31,8 @@ struct Node {
     rest: Rank,
     literals: HashMap<Box<[u8]>, usize>,
     others: Option<SegmentSet>,
+    /// Smallest rank of what follows one of `others`.
+    others_best: Rank,
     /// What follows each segment of `others`.
     followers: Vec<Follower>,
 }
@@ -65,7 +67,14 @@ impl Matcher {
         for (rank, &class) in (0..).zip(&classes) {
             place(&mut building, &patterns[class], rank);
         }
-        let nodes = building.into_iter().map(Building::finish).collect::<Result<_, _>>()?;
+        let mut nodes = building.into_iter().map(Building::finish).collect::<Result<Vec<_>, _>>()?;
+        for at in 0..nodes.len() {
+            let follower = |follower: &Follower| match *follower {
+                Follower::Node(next) => nodes[next].best,
+                Follower::Again(rank) => rank,
+            };
+            nodes[at].others_best = nodes[at].followers.iter().map(follower).min().unwrap_or(NO_RANK);
+        }
         Ok(Self { separators, nodes, classes })
     }
 
@@ -92,7 +101,8 @@ impl Matcher {
         if let Some(&next) = node.literals.get(segment) {
             self.search(next, after, best);
         }
-        if let Some(others) = &node.others {
+        // A key with more literal segments found has no need of the automaton.
+        if let Some(others) = node.others.as_ref().filter(|_| node.others_best < *best) {
             others.matches(segment, |at| match node.followers[at] {
                 Follower::Node(next) => self.search(next, after, best),
                 Follower::Again(rank) if rank < *best => {
@@ -141,6 +151,7 @@ impl Building {
             rest: rank(self.rest),
             literals: self.literals,
             others,
+            others_best: NO_RANK,
             followers: self.followers,
         })
     }
@@ -199,17 +210,20 @@ fn place(nodes: &mut Vec<Building>, pattern: &Pattern, rank: Rank) {
 ///
 /// # Errors
 /// Patterns too complex to be compiled.
-pub fn ambiguities(patterns: &[Pattern], separator: u8) -> Result<Vec<Ambiguity>, String> {
+pub fn ambiguities(patterns: &[Pattern], separators: &[u8]) -> Result<Vec<Ambiguity>, String> {
+    // Patterns of one precedence have their texts in the same places; those whose texts differ share no key.
     let mut by_precedence: HashMap<_, Vec<usize>> = HashMap::new();
     for (at, pattern) in patterns.iter().enumerate() {
-        by_precedence.entry(pattern.precedence()).or_default().push(at);
+        let certain = pattern.segments.len() - usize::from(pattern.tail == Tail::Optional);
+        let texts: Vec<Option<String>> = pattern.segments.iter().take(certain).map(Segment::literal).collect();
+        by_precedence.entry((pattern.precedence(), texts)).or_default().push(at);
     }
     let mut sets: HashMap<String, SegmentSet> = HashMap::new();
     let mut found = Vec::new();
     for group in by_precedence.values() {
         for (n, &second) in group.iter().enumerate() {
             for &first in &group[..n] {
-                if let Some(example) = shared_key(&patterns[first], &patterns[second], separator, &mut sets)? {
+                if let Some(example) = shared_key(&patterns[first], &patterns[second], separators, &mut sets)? {
                     found.push(Ambiguity { first, second, example });
                     break;
                 }
@@ -224,10 +238,17 @@ pub fn ambiguities(patterns: &[Pattern], separator: u8) -> Result<Vec<Ambiguity>
 fn shared_key(
     a: &Pattern,
     b: &Pattern,
-    separator: u8,
+    separators: &[u8],
     sets: &mut HashMap<String, SegmentSet>,
 ) -> Result<Option<Vec<u8>>, String> {
-    let pairs = || a.segments.iter().zip(&b.segments);
+    // An optional segment that is missing keeps nothing apart; of one alone no key is left.
+    let kept_apart = match a.segments.len() {
+        len if a.tail == Tail::Optional && len > 1 => len - 1,
+        len => len,
+    };
+    let separator = separators.first().copied().unwrap_or(b':');
+    let is_separator = Separators::new(separators);
+    let pairs = || a.segments.iter().zip(&b.segments).take(kept_apart);
     // Texts first: most pairs differ in one, which costs no automaton.
     if pairs().any(|(x, y)| x.literal().zip(y.literal()).is_some_and(|(x, y)| x != y)) {
         return Ok(None);
@@ -247,7 +268,7 @@ fn shared_key(
                 place.insert(set);
             }
         }
-        match sets[&x.regex()].shared(&sets[&y.regex()]) {
+        match sets[&x.regex()].shared(&sets[&y.regex()], &is_separator) {
             Some(text) => key.extend_from_slice(&text),
             None => return Ok(None),
         }

@@ -61,6 +61,8 @@ pub struct Precedence {
     literals: Reverse<usize>,
     segments: Vec<Narrowness>,
     tail: Tail,
+    /// Of two that repeat the same segment, the one that asks for more of them is narrower.
+    least: Reverse<usize>,
 }
 
 /// Names that a file defines for placeholders.
@@ -118,13 +120,15 @@ impl Pattern {
 
     /// Where the pattern stands among those that match the same key.
     pub fn precedence(&self) -> Precedence {
-        let segments: Vec<Narrowness> = self.segments.iter().map(Segment::narrowness).collect();
-        Precedence {
-            is_rest: self.tail == Tail::Rest,
-            literals: Reverse(segments.iter().filter(|narrow| **narrow == Narrowness::Literal).count()),
-            segments,
-            tail: self.tail,
+        let mut segments: Vec<Narrowness> = self.segments.iter().map(Segment::narrowness).collect();
+        let literals = Reverse(segments.iter().filter(|narrow| **narrow == Narrowness::Literal).count());
+        // What may follow counts as well: else a pattern that takes more would be the shorter one, and win.
+        match (self.tail, segments.last()) {
+            (Tail::Rest, _) => segments.push(Narrowness::Rest),
+            (Tail::Repeated, Some(&last)) => segments.resize(MOST_SEGMENTS + 1, last),
+            _ => {}
         }
+        Precedence { is_rest: self.tail == Tail::Rest, literals, segments, tail: self.tail, least: Reverse(self.segments.len()) }
     }
 }
 
@@ -174,6 +178,9 @@ impl Definition {
     /// # Errors
     /// What is wrong and how to mend it.
     pub fn pattern(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Err("a placeholder cannot be empty: write the text or the type of the segment".into());
+        }
         Ok(Self::Pattern(atoms(text, &Definitions::new())?))
     }
 }
@@ -252,18 +259,29 @@ fn unescape(literal: &str) -> Result<String, String> {
 }
 
 fn unknown(name: &str, definitions: &Definitions) -> String {
-    let mut text = match name {
+    let what = match name {
         "" => "a placeholder has no name".to_string(),
         _ => format!("no placeholder '<{name}>'"),
     };
-    if let Some(near) = definitions
-        .keys()
-        .find(|known| known.eq_ignore_ascii_case(name) || known.starts_with(name) || name.starts_with(known.as_str()))
-        && !name.is_empty()
-    {
-        text.push_str(&format!(": did you mean '<{near}>'?"));
-    } else {
-        text.push_str(&format!(": define it under [segments], or use {}", Type::NAMES));
+    let known = definitions.keys().map(String::as_str).chain(Type::EXAMPLES);
+    let near = known.map(|known| (distance(name, known), known)).min();
+    match near {
+        Some((away, near)) if away <= 2 && away < near.len() && !name.is_empty() => format!("{what}: did you mean '<{near}>'?"),
+        _ => format!("{what}: define it under [segments], or use {}", Type::NAMES),
     }
-    text
+}
+
+/// How many letters are to be put in, taken out or changed between two names, whatever their case.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b) = (a.to_lowercase(), b.to_lowercase());
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.chars().enumerate() {
+            let changed = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.chars().count()]
 }

@@ -98,6 +98,26 @@ impl Type {
     pub const NAMES: &'static str =
         "digits, int, uuid, ulid, hex, hex(n), slug, date, hour, week, month, version, base64url, email, phone, ip, any or *";
 
+    /// One name of each, for suggestions.
+    pub const EXAMPLES: [&'static str; 16] = [
+        "digits",
+        "int",
+        "uuid",
+        "ulid",
+        "hex",
+        "slug",
+        "date",
+        "hour",
+        "week",
+        "month",
+        "version",
+        "base64url",
+        "email",
+        "phone",
+        "ip",
+        "any",
+    ];
+
     /// A regular expression over bytes for what it matches.
     pub fn regex(self) -> String {
         match self {

@@ -41,9 +41,9 @@ pub fn slot(key: &[u8]) -> u16 {
 /// The bytes between the first `{` and the first `}` after it, where there are any.
 #[inline]
 pub fn hash_tag(key: &[u8]) -> Option<&[u8]> {
-    let open = key.iter().position(|&b| b == b'{')?;
+    let open = memchr::memchr(b'{', key)?;
     let after = &key[open + 1..];
-    let close = after.iter().position(|&b| b == b'}')?;
+    let close = memchr::memchr(b'}', after)?;
     (close > 0).then(|| &after[..close])
 }
 

@@ -64,7 +64,19 @@ impl<'a> Str<'a> {
     ///
     /// # Errors
     /// A compressed string that does not decompress to exactly its declared length, or declares more than `limit` bytes.
+    #[inline]
     pub fn text<'b>(&self, scratch: &'b mut Vec<u8>, limit: u64) -> Result<&'b [u8]>
+    where
+        'a: 'b,
+    {
+        match *self {
+            Self::Raw(bytes) => Ok(bytes),
+            _ => self.written_text(scratch, limit),
+        }
+    }
+
+    /// The text of a string that does not stand in the dump as it is.
+    fn written_text<'b>(&self, scratch: &'b mut Vec<u8>, limit: u64) -> Result<&'b [u8]>
     where
         'a: 'b,
     {

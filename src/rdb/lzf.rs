@@ -5,44 +5,67 @@ pub fn most_plain(packed: usize) -> u64 {
     (packed as u64).saturating_mul(88)
 }
 
-/// Decompresses the whole of `packed` into `out`, which is cleared first.
+/// Decompresses the whole of `packed` into `out`, which becomes `plain_len` bytes long; what was in it is overwritten.
 ///
 /// # Errors
 /// Says why the bytes are no LZF stream of exactly `plain_len` bytes. `plain_len` above [`most_plain`] is refused before anything is
-/// allocated, and `out` grows with what was really decompressed.
+/// allocated.
 pub fn decompress(packed: &[u8], plain_len: usize, out: &mut Vec<u8>) -> Result<(), &'static str> {
-    out.clear();
+    const TOO_LONG: &str = "compressed bytes expand past the declared length";
     if plain_len as u64 > most_plain(packed.len()) {
         return Err("compressed bytes cannot expand to the declared length");
     }
+    // Only what a longer string has not left behind is set to zero.
+    out.resize(plain_len, 0);
     let mut rest = packed;
+    let mut filled = 0;
     while let Some((&control, after)) = rest.split_first() {
         rest = after;
         if control < 32 {
-            let (run, after) =
-                rest.split_at_checked(usize::from(control) + 1).ok_or("literal run passes the end of the compressed bytes")?;
-            out.extend_from_slice(run);
-            rest = after;
+            let run = usize::from(control) + 1;
+            // A copy of fixed length costs less than one of the right length; what is too much is overwritten later.
+            match (rest.first_chunk::<32>(), out[filled..].first_chunk_mut::<32>()) {
+                (Some(from), Some(to)) => *to = *from,
+                _ => {
+                    let from = rest.get(..run).ok_or("literal run passes the end of the compressed bytes")?;
+                    out.get_mut(filled..filled + run).ok_or(TOO_LONG)?.copy_from_slice(from);
+                }
+            }
+            rest = rest.get(run..).unwrap_or_default();
+            filled += run;
         } else {
             let (length, distance, after) =
                 back_reference(control, rest).ok_or("back reference passes the end of the compressed bytes")?;
             rest = after;
-            let from = out.len().checked_sub(distance).ok_or("back reference before the start of the string")?;
-            if distance >= length {
-                out.extend_from_within(from..from + length);
-            } else {
-                // The copy overlaps itself and repeats.
-                for at in from..from + length {
-                    let byte = out[at];
-                    out.push(byte);
-                }
+            let from = filled.checked_sub(distance).ok_or("back reference before the start of the string")?;
+            let end = filled + length;
+            if end > out.len() {
+                return Err(TOO_LONG);
             }
-        }
-        if out.len() > plain_len {
-            return Err("compressed bytes expand past the declared length");
+            copy_back(out, from, filled, end);
+            filled = end;
         }
     }
-    if out.len() == plain_len { Ok(()) } else { Err("compressed bytes end before the declared length") }
+    if filled == plain_len { Ok(()) } else { Err("compressed bytes end before the declared length") }
+}
+
+/// Copies from `from` on to `to..end` in the same bytes, where the source may run into the copy and then repeats.
+#[inline]
+fn copy_back(out: &mut [u8], mut from: usize, mut to: usize, end: usize) {
+    const STEP: usize = 16;
+    if to - from >= STEP {
+        // Sixteen bytes at a time never read what they have not written yet.
+        while to < end && to + STEP <= out.len() {
+            let mut step = [0; STEP];
+            step.copy_from_slice(&out[from..from + STEP]);
+            out[to..to + STEP].copy_from_slice(&step);
+            (from, to) = (from + STEP, to + STEP);
+        }
+    }
+    while to < end {
+        out[to] = out[from];
+        (from, to) = (from + 1, to + 1);
+    }
 }
 
 /// Decompresses until `out` is full or the input ends or is no LZF, and returns how many bytes stand in `out`.

@@ -6,7 +6,7 @@ use super::cursor::{Cursor, Str};
 use super::packed::PackedForm;
 use super::sink::{Role, Sink};
 use super::types::{DRAGONFLY_EPOCH, Layout, Sketch, TemplateLayout};
-use super::value;
+use super::value::{self, Roles};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Passes the value and returns its number of elements, where it has one.
@@ -15,10 +15,11 @@ pub(super) fn walk<S: Sink>(
     cursor: &mut Cursor<'_>,
     layout: Layout,
     templates: &HashMap<u64, u64>,
+    scratch: &mut Vec<u8>,
     sink: &mut S,
 ) -> Result<Option<u64>> {
     match layout {
-        Layout::Template(layout) => template(cursor, layout, templates, sink),
+        Layout::Template(layout) => template(cursor, layout, templates, scratch, sink),
         Layout::Array => array(cursor, sink).map(Some),
         Layout::PathHash => path_hash(cursor, sink).map(Some),
         Layout::Cron => cron(cursor).map(|()| None),
@@ -49,18 +50,19 @@ fn template<S: Sink>(
     cursor: &mut Cursor<'_>,
     layout: TemplateLayout,
     templates: &HashMap<u64, u64>,
+    scratch: &mut Vec<u8>,
     sink: &mut S,
 ) -> Result<Option<u64>> {
     match layout {
         TemplateLayout::Packed => {
-            let names = template_names(cursor, sink)?;
-            let values = template_values(cursor, sink)?;
+            let names = template_names(cursor, scratch, sink)?;
+            let values = template_values(cursor, scratch, sink)?;
             Ok(names.or(values))
         }
-        TemplateLayout::PackedRef => template_values(cursor, sink),
+        TemplateLayout::PackedRef => template_values(cursor, scratch, sink),
         TemplateLayout::Array => {
             let at = cursor.offset();
-            let names = template_names(cursor, sink)?;
+            let names = template_names(cursor, scratch, sink)?;
             // Without the number of names nothing tells where the values end.
             let Some(fields) = names else {
                 return Err(Error::new(at, "names of a hash template", ErrorKind::Invalid("their number cannot be told")));
@@ -86,7 +88,7 @@ fn template_texts<S: Sink>(cursor: &mut Cursor<'_>, fields: u64, sink: &mut S) -
 }
 
 /// Field names in the record: a listpack, or so many strings.
-fn template_names<S: Sink>(cursor: &mut Cursor<'_>, sink: &mut S) -> Result<Option<u64>> {
+fn template_names<S: Sink>(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>, sink: &mut S) -> Result<Option<u64>> {
     let at = cursor.offset();
     match cursor.len("form of the names of a hash template")? {
         0 => {
@@ -96,7 +98,9 @@ fn template_names<S: Sink>(cursor: &mut Cursor<'_>, sink: &mut S) -> Result<Opti
             let mut head = [0; 10];
             let filled = names.head(&mut head);
             let counted = PackedForm::Listpack.count(&head[..filled], names.len()).ok().flatten();
-            Ok(value::packed(offset, names, PackedForm::Listpack, &[Some(Role::Field)], sink).filter(|n| *n > 0).or(counted))
+            Ok(value::packed(offset, names, PackedForm::Listpack, Roles::of(&[Some(Role::Field)]), scratch, sink)
+                .filter(|n| *n > 0)
+                .or(counted))
         }
         1 => {
             let n = cursor.count(1, "number of names of a hash template")?;
@@ -109,11 +113,12 @@ fn template_names<S: Sink>(cursor: &mut Cursor<'_>, sink: &mut S) -> Result<Opti
     }
 }
 
-fn template_values<S: Sink>(cursor: &mut Cursor<'_>, sink: &mut S) -> Result<Option<u64>> {
+fn template_values<S: Sink>(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>, sink: &mut S) -> Result<Option<u64>> {
     let offset = cursor.offset();
     let values = cursor.str("values of a hash template")?;
     // The first entry is the id of the template.
-    let entries = value::packed_after(offset, values, PackedForm::Listpack, 1, &[Some(Role::FieldValue)], sink);
+    let roles = Roles { lead: 1, turns: &[Some(Role::FieldValue)] };
+    let entries = value::packed(offset, values, PackedForm::Listpack, roles, scratch, sink);
     Ok(entries.map(|entries| entries.saturating_sub(1)))
 }
 

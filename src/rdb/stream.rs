@@ -4,7 +4,7 @@ use super::cursor::{Cursor, Str};
 use super::packed::{Entry, ListpackEntries, PackedForm};
 use super::sink::{Role, Sink, StreamCounters, StreamPart};
 use super::types::StreamLayout;
-use super::value;
+use super::value::{self, Roles};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Bytes of a stream id: milliseconds and sequence, big endian.
@@ -21,7 +21,12 @@ const LEAST_ENTRY_BYTES: u64 = 8;
 const MAX_NODE_BYTES: u64 = 1 << 30;
 
 /// Passes the stream and returns its number of live entries; none where it says more than its nodes can hold.
-pub(super) fn walk<S: Sink>(cursor: &mut Cursor<'_>, layout: StreamLayout, sink: &mut S) -> Result<Option<u64>> {
+pub(super) fn walk<S: Sink>(
+    cursor: &mut Cursor<'_>,
+    layout: StreamLayout,
+    scratch: &mut Vec<u8>,
+    sink: &mut S,
+) -> Result<Option<u64>> {
     let begin = cursor.offset();
     // Entries that the nodes count; unknown where they were not opened.
     let mut counted = Some(0u64);
@@ -37,9 +42,9 @@ pub(super) fn walk<S: Sink>(cursor: &mut Cursor<'_>, layout: StreamLayout, sink:
         let listpack = cursor.str("listpack of a stream node")?;
         node_bytes = node_bytes.saturating_add(listpack.len());
         let live = if sink.opens(listpack.len()) {
-            node_entries(offset, listpack, sink)
+            node_entries(offset, listpack, scratch, sink)
         } else {
-            value::packed(offset, listpack, PackedForm::Listpack, &[None], sink);
+            value::packed(offset, listpack, PackedForm::Listpack, Roles::of(&[None]), scratch, sink);
             None
         };
         counted = counted.zip(live).map(|(sum, live)| sum.saturating_add(live));
@@ -140,10 +145,9 @@ fn producers(cursor: &mut Cursor<'_>) -> Result<()> {
 
 /// Reports the fields and values of every live entry of a node, and returns how many live entries it has.
 #[inline(never)]
-fn node_entries<S: Sink>(offset: u64, listpack: Str<'_>, sink: &mut S) -> Option<u64> {
-    let mut scratch = Vec::new();
+fn node_entries<S: Sink>(offset: u64, listpack: Str<'_>, scratch: &mut Vec<u8>, sink: &mut S) -> Option<u64> {
     let fault = |why| Error::new(offset, "stream node", ErrorKind::Invalid(why));
-    let bytes = match listpack.text(&mut scratch, MAX_NODE_BYTES) {
+    let bytes = match listpack.text(scratch, MAX_NODE_BYTES) {
         Ok(bytes) => bytes,
         Err(fault) => {
             sink.value_fault(fault);

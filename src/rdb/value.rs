@@ -25,6 +25,7 @@ pub(super) fn walk<S: Sink>(
     cursor: &mut Cursor<'_>,
     record_type: &RecordType,
     templates: &HashMap<u64, u64>,
+    scratch: &mut Vec<u8>,
     sink: &mut S,
 ) -> Result<Option<u64>> {
     match record_type.layout {
@@ -41,13 +42,13 @@ pub(super) fn walk<S: Sink>(
             let offset = cursor.offset();
             let blob = cursor.str("packed value")?;
             let roles = packed_roles(record_type.key_type, per_element);
-            Ok(packed(offset, blob, form, roles, sink).map(|entries| entries / per_element))
+            Ok(packed(offset, blob, form, roles, scratch, sink).map(|entries| entries / per_element))
         }
-        Layout::Nodes { form, containers } => walk_nodes(cursor, form, containers, sink),
-        Layout::Stream(layout) => stream::walk(cursor, layout, sink),
+        Layout::Nodes { form, containers } => walk_nodes(cursor, form, containers, scratch, sink),
+        Layout::Stream(layout) => stream::walk(cursor, layout, scratch, sink),
         Layout::Module => walk_module(cursor, record_type.key_type),
         Layout::Template(_) | Layout::Array | Layout::PathHash | Layout::Cron | Layout::RateLimiter | Layout::Sketch(_) => {
-            rare::walk(cursor, record_type.layout, templates, sink)
+            rare::walk(cursor, record_type.layout, templates, scratch, sink)
         }
     }
 }
@@ -144,33 +145,40 @@ fn text_score(cursor: &mut Cursor<'_>) -> Result<f64> {
     }
 }
 
-/// Roles of the entries of a packed value, in turn; `None` for an entry that is no payload.
-pub(super) type Roles = &'static [Option<Role>];
+/// Roles of the entries of a packed value.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Roles {
+    /// So many entries at its beginning have none.
+    pub lead: u64,
+    /// Those of the others, in turn; `None` for an entry that is no payload.
+    pub turns: &'static [Option<Role>],
+}
+
+impl Roles {
+    /// Roles from the first entry on.
+    pub(super) const fn of(turns: &'static [Option<Role>]) -> Self {
+        Self { lead: 0, turns }
+    }
+}
 
 fn packed_roles(key_type: KeyType, per_element: u64) -> Roles {
-    match (key_type, per_element) {
+    Roles::of(match (key_type, per_element) {
         (KeyType::Hash, 3) => &[Some(Role::Field), Some(Role::FieldValue), Some(Role::Expiry)],
         (KeyType::Hash, _) => &[Some(Role::Field), Some(Role::FieldValue)],
         (KeyType::Zset, _) => &[Some(Role::Member), Some(Role::Score)],
         (KeyType::List, _) => &[Some(Role::Element)],
         _ => &[Some(Role::Member)],
-    }
+    })
 }
 
 /// Looks at a packed value as far as the sink wants; a fault inside it is reported and leaves the count unknown.
 #[inline]
-pub(super) fn packed<S: Sink>(offset: u64, blob: Str<'_>, form: PackedForm, roles: Roles, sink: &mut S) -> Option<u64> {
-    packed_after(offset, blob, form, 0, roles, sink)
-}
-
-/// The same of a packed value whose first `lead` entries have no role.
-#[inline]
-pub(super) fn packed_after<S: Sink>(
+pub(super) fn packed<S: Sink>(
     offset: u64,
     blob: Str<'_>,
     form: PackedForm,
-    lead: u64,
     roles: Roles,
+    scratch: &mut Vec<u8>,
     sink: &mut S,
 ) -> Option<u64> {
     if S::SKIM {
@@ -181,11 +189,11 @@ pub(super) fn packed_after<S: Sink>(
     match form.count(&head[..filled], blob.len()) {
         // What a server makes of a zipmap depends on its longest value, and field expiries stand among the entries: only a look inside
         // can tell.
-        Ok(Some(entries)) if form != PackedForm::Zipmap && roles.len() < 3 && !sink.opens(blob.len()) => {
+        Ok(Some(entries)) if form != PackedForm::Zipmap && roles.turns.len() < 3 && !sink.opens(blob.len()) => {
             sink.packed(form, blob.len(), entries);
             Some(entries)
         }
-        Ok(known) => packed_entries(offset, blob, form, lead, roles, known, sink),
+        Ok(known) => packed_entries(offset, blob, form, roles, known, scratch, sink),
         Err(fault) => {
             sink.value_fault(Error::new(offset, "packed value", ErrorKind::Invalid(fault.why)));
             None
@@ -198,13 +206,12 @@ fn packed_entries<S: Sink>(
     offset: u64,
     blob: Str<'_>,
     form: PackedForm,
-    lead: u64,
     roles: Roles,
     known: Option<u64>,
+    scratch: &mut Vec<u8>,
     sink: &mut S,
 ) -> Option<u64> {
-    let mut scratch = Vec::new();
-    let bytes = match blob.text(&mut scratch, MAX_PACKED_BYTES) {
+    let bytes = match blob.text(scratch, MAX_PACKED_BYTES) {
         Ok(bytes) => bytes,
         Err(fault) => {
             sink.value_fault(fault);
@@ -214,7 +221,7 @@ fn packed_entries<S: Sink>(
     if let Some(entries) = known {
         sink.packed(form, blob.len(), entries);
     }
-    let mut lead = lead;
+    let Roles { mut lead, turns } = roles;
     let mut turn = 0;
     let mut wrong = None;
     let walked = form.entries(bytes, |entry: Entry<'_>| {
@@ -222,7 +229,7 @@ fn packed_entries<S: Sink>(
             lead -= 1;
             return;
         }
-        match (roles[turn], entry) {
+        match (turns[turn], entry) {
             (Some(Role::Score), Entry::Int(score)) => sink.score(score as f64),
             (Some(Role::Score), Entry::Bytes(text)) => match std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()) {
                 Some(score) => sink.score(score),
@@ -233,7 +240,7 @@ fn packed_entries<S: Sink>(
             (Some(role), entry) => sink.entry(role, entry),
             (None, _) => {}
         }
-        turn = (turn + 1) % roles.len();
+        turn = (turn + 1) % turns.len();
     });
     match walked {
         Ok(_) if wrong.is_some() => {
@@ -265,7 +272,13 @@ fn packed_entries<S: Sink>(
     }
 }
 
-fn walk_nodes<S: Sink>(cursor: &mut Cursor<'_>, form: PackedForm, containers: bool, sink: &mut S) -> Result<Option<u64>> {
+fn walk_nodes<S: Sink>(
+    cursor: &mut Cursor<'_>,
+    form: PackedForm,
+    containers: bool,
+    scratch: &mut Vec<u8>,
+    sink: &mut S,
+) -> Result<Option<u64>> {
     let nodes = cursor.count(1, "number of list nodes")?;
     let mut elements = Some(0u64);
     for _ in 0..nodes {
@@ -275,7 +288,7 @@ fn walk_nodes<S: Sink>(cursor: &mut Cursor<'_>, form: PackedForm, containers: bo
         let node = cursor.str("list node")?;
         match container {
             CONTAINER_PACKED => {
-                let entries = packed(offset, node, form, &[Some(Role::Element)], sink);
+                let entries = packed(offset, node, form, Roles::of(&[Some(Role::Element)]), scratch, sink);
                 elements = elements.zip(entries).map(|(sum, entries)| sum + entries);
             }
             CONTAINER_PLAIN => {

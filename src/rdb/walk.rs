@@ -39,8 +39,8 @@ mod opcode {
     pub const EOF: u8 = 255;
 }
 
-/// Longest key that a server accepts, in bytes.
-pub const MAX_KEY_BYTES: u64 = 512 << 20;
+/// Longest key that is decompressed, in bytes. A server takes keys of up to 512 MiB; one that is this long and compressed is a trap.
+pub const MAX_KEY_BYTES: u64 = 16 << 20;
 
 /// Bytes of the name of a slot import.
 const SLOT_IMPORT_NAME: u64 = 40;
@@ -66,6 +66,7 @@ pub struct Walker<'a> {
     format: &'a Format,
     db: u64,
     key_scratch: Vec<u8>,
+    value_scratch: Vec<u8>,
 }
 
 /// Reads magic and version from the first bytes of a dump.
@@ -103,7 +104,7 @@ struct Prefix {
 impl<'a> Walker<'a> {
     /// Walks from a record boundary at byte `offset` of the dump, in database `db`.
     pub fn new(bytes: &'a [u8], offset: u64, format: &'a Format, db: u64) -> Self {
-        Self { cursor: Cursor::new(bytes, offset), format, db, key_scratch: Vec::new() }
+        Self { cursor: Cursor::new(bytes, offset), format, db, key_scratch: Vec::new(), value_scratch: Vec::new() }
     }
 
     /// Database of the records that follow.
@@ -211,8 +212,8 @@ impl<'a> Walker<'a> {
             key,
         };
         sink.begin(&head);
-        let elements =
-            value::walk(&mut self.cursor, &record_type, &self.format.templates, sink).map_err(|fault| fault.in_key(key))?;
+        let elements = value::walk(&mut self.cursor, &record_type, &self.format.templates, &mut self.value_scratch, sink)
+            .map_err(|fault| fault.in_key(key))?;
         while self.cursor.peek() == Some(opcode::AUX) && take_member_expiry(&mut self.cursor, sink) {}
         let serialized_bytes = prefix.bytes + (self.cursor.offset() - body);
         sink.end(&head, &RecordTail { serialized_bytes, elements });

@@ -92,7 +92,7 @@ impl Head {
 
     /// Unix milliseconds of the moment at which the save began.
     pub fn ctime_ms(&self) -> Option<i64> {
-        self.aux_number("ctime")?.checked_mul(1000)
+        self.aux_number("ctime").filter(|seconds| *seconds > 0)?.checked_mul(1000)
     }
 
     fn new(dialect: Dialect) -> Self {

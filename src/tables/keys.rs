@@ -86,7 +86,7 @@ pub const RDBTOOLS_COLUMNS: &[KeyColumn] = &[
     column!("encoding", Text, |s| Cell::text(s.fact.encoding.name())),
     column!("num_elements", Count, |s| s.fact.elements.or(s.fact.payload_bytes).into()),
     column!("len_largest_element", Bytes, true, true, |s| s.fact.largest_element_bytes.into()),
-    column!("expiry", Text, |s| s.fact.expires_at_ms.map_or(Cell::Empty, |at| Cell::text(utc(at)))),
+    column!("expiry", Text, |s| s.fact.expires_at_ms.and_then(crate::time::isoformat).map_or(Cell::Empty, Cell::text)),
 ];
 
 /// The column of that name.
@@ -116,9 +116,4 @@ pub(super) fn stream_id((ms, seq): (u64, u64)) -> Cell<'static> {
 fn base64(bytes: &[u8]) -> String {
     use base64::Engine as _;
     base64::engine::general_purpose::STANDARD.encode(bytes)
-}
-
-/// RFC 3339 in UTC with milliseconds, where a calendar year can be given; else the number.
-fn utc(unix_ms: i64) -> String {
-    crate::time::rfc3339_millis(unix_ms).unwrap_or_else(|| unix_ms.to_string())
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::keys::stream_id;
 use super::{Cell, Column, Table, Unit};
 use crate::analyse::{Dump, Library};
-use crate::census::{ClassStats, Counts, KeyRow, TTL_BUCKETS};
+use crate::census::{ClassStats, Counts, KeyRow, PlaceCounts, TTL_BUCKETS};
 use crate::measure::{Lifetime, SLOTS};
 use crate::privacy::Names;
 use crate::rdb::ModuleId;
@@ -127,7 +127,7 @@ fn class_row(class: &ReportClass, total: &Counts, names: &Names) -> Vec<Cell<'st
     let modelled = counts.keys - counts.not_modelled_keys;
     let [p50, p90, p99] = stats.memory.quantiles([0.5, 0.9, 0.99]);
     let [ttl_p50, ttl_p90] = stats.ttl_seconds.quantiles([0.5, 0.9]);
-    let key = |key: &Option<Box<[u8]>>| key.as_ref().map_or(Cell::Empty, |key| name(key, names));
+    let key = |key: Option<&[u8]>| key.map_or(Cell::Empty, |key| name(key, names));
     vec![
         class_name(class, names),
         Cell::text(names.of_text(&class.pattern).into_owned()),
@@ -144,7 +144,7 @@ fn class_row(class: &ReportClass, total: &Counts, names: &Names) -> Vec<Cell<'st
         p90.into(),
         p99.into(),
         counts.max_memory_bytes.into(),
-        key(&stats.largest_key),
+        key(stats.largest_key.as_deref()),
         counts.permanent_keys.into(),
         counts.permanent_memory_bytes.into(),
         counts.expired_keys.into(),
@@ -154,7 +154,7 @@ fn class_row(class: &ReportClass, total: &Counts, names: &Names) -> Vec<Cell<'st
         stats.ttl_seconds.max().into(),
         Cell::text(type_counts(stats)),
         counts.not_modelled_keys.into(),
-        key(&stats.example_key),
+        key(stats.example_key.get()),
     ]
 }
 
@@ -169,7 +169,7 @@ fn name(key: &[u8], names: &Names) -> Cell<'static> {
 
 /// `hash:120 string:3`, largest first.
 fn type_counts(stats: &ClassStats) -> String {
-    let mut types: Vec<(u64, String)> = stats.types.iter().map(|(key_type, n)| (*n, key_type.to_string())).collect();
+    let mut types: Vec<(u64, String)> = stats.types.iter().map(|(key_type, n)| (n, key_type.to_string())).collect();
     types.sort_by(|(n, a), (m, b)| m.cmp(n).then_with(|| a.cmp(b)));
     types.iter().map(|(n, name)| format!("{name}:{n}")).collect::<Vec<_>>().join(" ")
 }
@@ -228,7 +228,7 @@ fn slots(report: &Report) -> Table {
 }
 
 /// A database or a slot.
-fn place_row(place: u64, c: &Counts) -> Vec<Cell<'static>> {
+fn place_row(place: u64, c: &PlaceCounts) -> Vec<Cell<'static>> {
     vec![
         place.into(),
         c.keys.into(),

@@ -1,0 +1,47 @@
+//! `rdbscope verify`.
+
+use std::fmt::Write as _;
+
+use rdbscope::analyse::Options;
+use rdbscope::scan::ScanOptions;
+use rdbscope::verify::{self, Verdict};
+
+use super::{Exit, open, print};
+use crate::cli::{Global, VerifyArgs};
+use crate::progress::Progress;
+use crate::terminal::count_text;
+
+pub fn run(global: &Global, args: &VerifyArgs) -> Exit {
+    let default = ScanOptions::default();
+    let piece_bytes = global.piece_bytes.unwrap_or(default.piece_bytes);
+    let scan = ScanOptions { piece_bytes, checksum: !args.no_checksum };
+    let (dumps, mut exit) = open(global, &args.dumps, &Options::default());
+    for dump in &dumps {
+        let progress = Progress::new(dump.input.bytes().len() as u64, global.quiet);
+        let verdict = verify::verify(dump, scan, |advance| progress.advance(advance));
+        drop(progress);
+        if !verdict.is_ok() {
+            exit = exit.max(Exit::Input);
+        }
+        exit = exit.max(print(lines(&dump.name(), &verdict).as_bytes()));
+    }
+    exit
+}
+
+/// One line for a sound dump, one for each fault of another.
+fn lines(name: &str, verdict: &Verdict) -> String {
+    let keys = count_text(verdict.keys);
+    let checksum = verdict.end.checksum.name();
+    if verdict.is_ok() {
+        return format!("{name}: ok, {keys} keys, checksum {checksum}\n");
+    }
+    let mut text = String::new();
+    // Writing to a String does not fail.
+    for fault in verdict.first.iter().chain(&verdict.end.fault) {
+        let _ = writeln!(text, "{name}: {fault}");
+    }
+    let faults = verdict.faults + u64::from(verdict.end.fault.is_some());
+    let plural = if faults == 1 { "fault" } else { "faults" };
+    let _ = writeln!(text, "{name}: {} {plural}, {keys} keys read, checksum {checksum}", count_text(faults));
+    text
+}
