@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use hostile::{Examined, SMALL_BYTES, examine, fault_of, mutation, on_one_thread, over, small_dump};
 use support::{TempDump, all_dumps, dump, fixtures};
+use writer::{Checksum, DumpWriter, Listpack, Magic};
 
 /// Threads of each test; the tests themselves run side by side too.
 const THREADS: u64 = 2;
@@ -146,6 +147,123 @@ fn the_exit_code_of_cuts() {
             assert!(run.stderr.starts_with("rdbscope: "), "{name} cut at {cut}: {}", run.stderr);
         }
     }
+}
+
+/// A value whose blob is damaged inside, its length and the file around it as they should be; the checksum is switched off.
+#[track_caller]
+fn is_found_by_verify(what: &str, magic: Magic, type_byte: u8, blob: &[u8], damage: &[(usize, u8)]) {
+    let write = |blob: &[u8]| {
+        let mut w = DumpWriter::in_memory(magic);
+        w.select_db(0);
+        w.key("x").value(type_byte, |w| {
+            match type_byte {
+                // A list of one node, and the container of that node where there is one.
+                14 => w.len(1),
+                18 => w.bytes(&[1, 2]),
+                // The earliest expiry.
+                25 => w.bytes(&1_999_999_999_999u64.to_le_bytes()),
+                // A stream of one node.
+                15 => w.bytes(&[&[1, 16][..], &[0; 16]].concat()),
+                _ => {}
+            }
+            w.raw_str(blob);
+            if type_byte == 15 {
+                w.bytes(&[2, 5, 1, 0]);
+            }
+        });
+        w.key("after").string("v");
+        TempDump::new(&w.finish_with(Checksum::Zero).unwrap().out)
+    };
+    let verify = |dump: &TempDump| support::run(["verify", dump.path().to_str().unwrap()]);
+    let sound = verify(&write(blob));
+    assert_eq!(sound.code, 0, "{what}, sound: {}", sound.text());
+    let mut damaged = blob.to_vec();
+    for &(at, byte) in damage {
+        assert_ne!(damaged[at], byte, "{what}: no damage at {at}");
+        damaged[at] = byte;
+    }
+    let found = verify(&write(&damaged));
+    assert_eq!(found.code, 3, "{what}, damaged at {damage:?}: {}", found.text());
+    assert!(found.text().contains("of key \"x\"") && found.text().contains("2 keys read"), "{what}: {}", found.text());
+}
+
+#[test]
+fn damage_inside_a_blob_is_found_by_verify() {
+    let (redis_9, redis_12) = (Magic::Redis(9), Magic::Redis(12));
+    // Header of six bytes; then an entry of five bytes (length, text, length back), and so on.
+    let listpack = writer::listpack(["abc", "4095", "abcd", "-7"]);
+    let scored = writer::listpack(["a", "1", "b", "2.5"]);
+    for (what, type_byte, blob) in
+        [("list", 18, &listpack), ("hash", 16, &listpack), ("set", 20, &listpack), ("sorted set", 17, &scored)]
+    {
+        let end = blob.len() - 1;
+        let damages: [&[(usize, u8)]; 6] =
+            [&[(6, 0xbf)], &[(6, 0xf0)], &[(6, 0xf7)], &[(4, 3)], &[(end, 0)], &[(0, blob[0] + 1)]];
+        for damage in damages {
+            is_found_by_verify(&format!("{what} as listpack"), redis_12, type_byte, blob, damage);
+        }
+    }
+    is_found_by_verify("score that is no number", redis_12, 17, &scored, &[(blob_position(&scored, b"2.5"), b'x')]);
+    // Header of ten bytes; then the length of the entry before, an encoding, and a text.
+    let ziplist = writer::ziplist(redis_9, ["abc", "70000", "abcd", "-7"]);
+    let scored = writer::ziplist(redis_9, ["a", "1", "b", "2.5"]);
+    for (what, type_byte, blob) in
+        [("list", 10, &ziplist), ("list of nodes", 14, &ziplist), ("hash", 13, &ziplist), ("sorted set", 12, &scored)]
+    {
+        let end = blob.len() - 1;
+        let damages: [&[(usize, u8)]; 6] =
+            [&[(11, 0x3f)], &[(11, 0x80)], &[(11, 0xff)], &[(8, 3)], &[(end, 0)], &[(0, blob[0] + 1)]];
+        for damage in damages {
+            is_found_by_verify(&format!("{what} as ziplist"), redis_9, type_byte, blob, damage);
+        }
+    }
+    for members in [[1i64, 2, 3], [1, 2, 100_000], [1, 2, 1 << 40]] {
+        let blob = writer::intset(members);
+        let width = blob[0];
+        let second = 8 + usize::from(width);
+        let damages: [&[(usize, u8)]; 4] = [&[(0, 3)], &[(4, 2)], &[(second, 0)], &[(second, 1)]];
+        for damage in damages {
+            is_found_by_verify("intset", redis_12, 11, &blob, damage);
+        }
+    }
+    let zipmap = writer::zipmap([("ab", "cd"), ("ef", "gh")], 1);
+    let end = zipmap.len() - 1;
+    let damages: [&[(usize, u8)]; 5] = [&[(1, 200)], &[(4, 200)], &[(5, 200)], &[(end, 0)], &[(0, 3)]];
+    for damage in damages {
+        is_found_by_verify("zipmap", Magic::Redis(3), 9, &zipmap, damage);
+    }
+    let mut fields = Listpack::default();
+    fields.push(b"f").push(b"v").push_integer(1_999_999_999_999);
+    let fields = fields.finish();
+    for damage in [&[(6, 0xbf)][..], &[(12, 0x81)], &[(4, 2)]] {
+        is_found_by_verify("hash with expiries", redis_12, 25, &fields, damage);
+    }
+    // Two live entries, none deleted, one shared field, its name, its end; then flags, id, value, and how far to go back.
+    let mut node = Listpack::default();
+    for integer in [2, 0, 1] {
+        node.push_integer(integer);
+    }
+    node.push(b"field").push_integer(0);
+    for entry in [1, 2] {
+        node.push_integer(2).push_integer(0).push_integer(entry).push(b"value").push_integer(4);
+    }
+    let node = node.finish();
+    for damage in [&[(6, 1)][..], &[(8, 1)], &[(10, 2)], &[(12, 0xbf)], &[(19, 1)], &[(21, 0)], &[(4, 3)]] {
+        is_found_by_verify("stream node", Magic::Redis(9), 15, &node, damage);
+    }
+}
+
+fn blob_position(blob: &[u8], text: &[u8]) -> usize {
+    blob.windows(text.len()).position(|window| window == text).unwrap()
+}
+
+/// A compressed value that cannot expand so far: a warning elsewhere, a fault here.
+#[test]
+fn u55_verify_decompresses() {
+    let digits = "524544495330303130fe0000026f6b01760003626164c30443e8e0ffffff000561667465720176ffad5fbd666e537674";
+    let dump = TempDump::from_hex(digits);
+    let run = support::run(["verify", dump.path().to_str().unwrap()]).ended_with(3);
+    assert!(run.text().contains("of key \"bad\"") && run.text().contains("1000"), "{}", run.text());
 }
 
 #[test]

@@ -154,7 +154,12 @@ fn node_entries<S: Sink>(offset: u64, listpack: Str<'_>, scratch: &mut Vec<u8>, 
             return None;
         }
     };
+    let counted = PackedForm::Listpack.count(bytes, bytes.len() as u64);
     match PackedForm::Listpack.entries(bytes, |_| ()) {
+        Ok(n) if counted.is_ok_and(|counted| counted.is_some_and(|counted| counted != n)) => {
+            sink.value_fault(fault("its header counts other entries than it has"));
+            return None;
+        }
         Ok(n) => sink.packed(PackedForm::Listpack, listpack.len(), n),
         Err(wrong) => {
             sink.value_fault(fault(wrong.why));

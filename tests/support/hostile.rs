@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use rdbscope::analyse::{self, Dump, Options, PieceSink};
 use rdbscope::input::Input;
 use rdbscope::measure::Fact;
+use rdbscope::verify;
 
 use crate::writer::{
     Consumer, Content, DumpWriter, FieldExpiryForm, Group, ListNode, Magic, ModulePart, Pending, Random, Stream, StreamEntry,
@@ -112,7 +113,7 @@ impl PieceSink for Records {
     }
 }
 
-/// Takes an input the whole way, to a census and to rows of keys with every packed value opened. Must run inside a pool of one thread.
+/// Takes an input the whole way: to a census, to rows of keys with every packed value opened, and through `verify`. Must run inside a pool of one thread.
 pub fn examine(bytes: &[u8]) -> Examined {
     assert_eq!(rayon::current_num_threads(), 1, "memory is counted by thread");
     let before = LIVE.get();
@@ -148,6 +149,9 @@ fn walk(bytes: &[u8]) -> (Vec<(u64, u64, u64)>, bool) {
         },
     );
     assert_eq!(records.len() as u64, keys, "census and rows count other keys");
+    let verdict = verify::verify(&dumps[0], options.scan, |_| ());
+    assert_eq!(verdict.keys, keys, "verify counts other keys");
+    assert!(!(outcome.is_partial() && verdict.is_ok()), "verify finds less than a report");
     let Outcome { serialized_bytes, framing_bytes } = Outcome::of(&outcome);
     assert_eq!(serialized_bytes + framing_bytes, outcome.end.bytes, "records and what stands between them");
     (records, outcome.is_partial())
