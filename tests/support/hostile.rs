@@ -271,7 +271,7 @@ pub fn mutate(input: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
 }
 
 /// The mutation of that number: the same for the same seed and inputs, whatever ran before it. The name is that of the input.
-pub fn mutation<'i>(seed: u64, number: u64, inputs: &'i [(String, Vec<u8>)]) -> (&'i str, Vec<u8>) {
+pub fn mutation(seed: u64, number: u64, inputs: &[(String, Vec<u8>)]) -> (&str, Vec<u8>) {
     let mut random = Random::new(seed ^ Random::new(number).next());
     let (name, input) = random.pick(inputs);
     let (_, other) = random.pick(inputs);
@@ -312,7 +312,7 @@ pub fn small_dump() -> Vec<u8> {
         .collect();
     w.key("string").expires_at_ms(1_999_999_999_999).idle_seconds(70_000).string("a value");
     w.key("integer").freq(9).string("-12345");
-    w.key("compressed").string(&[&b"abcd"[..]; 60].concat());
+    w.key("compressed").string([&b"abcd"[..]; 60].concat());
     w.key(&"long key ".repeat(9)).expires_at_seconds(1_999_999_999).string("v".repeat(90));
     w.key("list").list(&words);
     w.key("list:ziplist").list_ziplist(&words);

@@ -427,6 +427,7 @@ fn events(r: &mut Random, n: u64, sentences: &[String]) -> Stream {
         entries_read: Some(read.len() as u64),
         pending: read.iter().map(|&id| Pending { id, delivered_at_ms: NOW_MS as i64, deliveries: 1 }).collect(),
         consumers: vec![consumer(b"worker-1", &read[..split]), consumer(b"worker-2", &read[split..])],
+        ..Group::default()
     });
     stream
 }

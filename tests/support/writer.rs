@@ -1039,9 +1039,12 @@ pub struct Stream {
     pub nodes: Vec<StreamNode>,
     /// Consumer groups.
     pub groups: Vec<Group>,
-    /// Producers whose entries are told apart: a name, and ids of its own with those of the entries.
-    pub producers: Vec<(Vec<u8>, Vec<(Vec<u8>, StreamId)>)>,
+    /// Producers whose entries are told apart.
+    pub producers: Vec<Producer>,
 }
+
+/// Its name, and ids of its own, each with that of its entry.
+pub type Producer = (Vec<u8>, Vec<(Vec<u8>, StreamId)>);
 
 /// Entries that share a listpack.
 #[derive(Debug, Clone, Default)]
