@@ -255,7 +255,7 @@ pub fn parse() -> Result<Cli, ExitCode> {
         if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
             && Path::new(name).exists()
         {
-            commands::complain(&format!("did you mean `rdbscope report {name}`?"));
+            commands::complain(&format!("did you mean `rdbscope report {}`?", commands::shown(Path::new(name))));
             return ExitCode::from(2);
         }
         // A closed pipe is no reason to say anything.

@@ -84,7 +84,7 @@ fn say(line: &str) {
 }
 
 /// A path as messages show it.
-fn shown(path: &Path) -> String {
+pub fn shown(path: &Path) -> String {
     key_text::escape(path.as_os_str().as_encoded_bytes()).into_owned()
 }
 
