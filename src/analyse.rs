@@ -293,9 +293,14 @@ pub fn walk_dump<W: PieceSink, R: Send>(
         passed.append(piece);
         collect(result, advance)
     });
-    let whole = end.fault.as_ref().is_none_or(|_| end.checksum == scan::ChecksumState::Mismatch);
-    let trailing_bytes = if whole { (bytes.len() as u64).saturating_sub(end.stored_bytes) } else { 0 };
+    let trailing_bytes = trailing_bytes(dump, &end);
     Outcome { passed, end, trailing_bytes }
+}
+
+/// Bytes of the file behind the end of the dump, where that was reached.
+pub fn trailing_bytes(dump: &Dump, end: &ScanEnd) -> u64 {
+    let whole = end.fault.is_none() || end.checksum == scan::ChecksumState::Mismatch;
+    if whole { (dump.input.bytes().len() as u64).saturating_sub(end.stored_bytes) } else { 0 }
 }
 
 /// Adds all keys of `dumps`, which must be sorted, to one census; `progress` is told of each piece that was passed.

@@ -4,10 +4,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use rdbscope::contract;
 use rdbscope::filter::{Filter, LifetimeKind, NamePattern};
 use rdbscope::time;
+
+use crate::commands;
 
 /// Offline analyser of Redis and Valkey snapshots.
 #[derive(Debug, Parser)]
@@ -249,11 +252,10 @@ fn type_name(text: &str) -> Result<String, String> {
 /// Parses the command line; help and mistakes are printed here.
 pub fn parse() -> Result<Cli, ExitCode> {
     Cli::try_parse().map_err(|error| {
-        if error.kind() == clap::error::ErrorKind::InvalidSubcommand
-            && let Some(path) = std::env::args_os().skip(1).find(|arg| Path::new(arg).exists())
+        if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
+            && Path::new(name).exists()
         {
-            let path = path.to_string_lossy();
-            eprintln!("rdbscope: did you mean `rdbscope report {path}`?");
+            commands::complain(&format!("did you mean `rdbscope report {}`?", commands::shown(Path::new(name))));
             return ExitCode::from(2);
         }
         // A closed pipe is no reason to say anything.

@@ -47,9 +47,7 @@ impl WholeFile {
             _ => {}
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        // The name of the temporary file would only confuse.
-        let temporary =
-            tempfile::Builder::new().prefix(".rdbscope-").tempfile_in(folder).map_err(|error| io::Error::from(error.kind()))?;
+        let temporary = temporary_in(folder)?;
         Ok(Self::Named(BufWriter::with_capacity(1 << 16, temporary), path))
     }
 
@@ -86,6 +84,15 @@ impl Write for WholeFile {
     }
 }
 
+/// A new file beside those that are wanted.
+fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
+    // The name of the temporary file would only confuse.
+    tempfile::Builder::new().prefix(".rdbscope-").tempfile_in(folder).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => io::Error::new(error.kind(), "its folder is not there, or takes no files"),
+        kind => kind.into(),
+    })
+}
+
 /// A folder that files are written to.
 pub struct Folder(PathBuf);
 
@@ -102,7 +109,7 @@ impl Folder {
             Err(error) => return Err(error),
         }
         // Found out now rather than after the scan.
-        tempfile::Builder::new().prefix(".rdbscope-").tempfile_in(path)?;
+        temporary_in(path)?;
         Ok(Self(path.into()))
     }
 

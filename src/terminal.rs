@@ -18,6 +18,9 @@ use rdbscope::time;
 const CLASS_ROWS: usize = 10;
 const KEY_ROWS: usize = 5;
 
+/// Characters of a line.
+const SCREEN_WIDTH: usize = 100;
+
 /// Characters of a class or key before it is cut.
 const NAME_WIDTH: usize = 40;
 
@@ -48,19 +51,20 @@ pub fn summary(report: &Report, dumps: &[Dump], names: &Names, filter: &str, col
             .map_or_else(|| "of unknown version".into(), |v| key_text::escape(v.as_bytes()).into_owned());
         let snapshot = dump.model.snapshot.map_or_else(
             || "no snapshot time".into(),
-            |s| format!("{} ({})", time::rfc3339(s.at_ms).unwrap_or_else(|| s.at_ms.to_string()), s.source.name()),
+            |s| format!("snapshot {} ({})", time::rfc3339(s.at_ms).unwrap_or_else(|| s.at_ms.to_string()), s.source.name()),
         );
         let partial = if outcome.is_partial() { "  PARTIAL" } else { "" };
         let _ = writeln!(text, "{}{partial}", heading(&dump.name()));
-        let _ = writeln!(
-            text,
-            "  {} {}, {}, {}, checksum {}, snapshot {snapshot}",
+        let facts = format!(
+            "  {} {}, {}, {}, checksum {},",
             dump.head.product(),
             cut(&version),
             String::from_utf8_lossy(&dump.head.dialect().header()),
             bytes_text(dump.input.stored_bytes()),
             outcome.end.checksum.name(),
         );
+        let fits = facts.chars().count() + snapshot.len() < SCREEN_WIDTH;
+        let _ = writeln!(text, "{facts}{}{snapshot}", if fits { " " } else { "\n  " });
     }
     if dumps.len() > KEY_ROWS {
         let _ = writeln!(text, "and {}", plural(dumps.len() as u64 - KEY_ROWS as u64, "more dump", "more dumps"));

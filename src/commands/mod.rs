@@ -15,7 +15,7 @@ use rdbscope::analyse::{self, Dump, Options, Outcome};
 use rdbscope::contract::Contracts;
 use rdbscope::input::{self, Input};
 use rdbscope::key_text;
-use rdbscope::scan::{ChecksumState, ScanOptions};
+use rdbscope::scan::{ChecksumState, ScanEnd, ScanOptions};
 
 use crate::cli::{Cli, Command, Global, InputArgs};
 use crate::terminal::plural;
@@ -58,7 +58,7 @@ pub fn run(cli: &Cli) -> Exit {
 }
 
 /// Prints an error.
-fn complain(message: &str) {
+pub fn complain(message: &str) {
     say(&format!("rdbscope: {message}"));
 }
 
@@ -84,7 +84,7 @@ fn say(line: &str) {
 }
 
 /// A path as messages show it.
-fn shown(path: &Path) -> String {
+pub fn shown(path: &Path) -> String {
     key_text::escape(path.as_os_str().as_encoded_bytes()).into_owned()
 }
 
@@ -185,17 +185,24 @@ fn explain(global: &Global, dump: &Dump, outcome: &Outcome) -> Exit {
     for fault in &outcome.passed.doubtful_sizes.first {
         warn(global, &format!("{name}: {fault}; its size is taken from its header"));
     }
+    explain_end(global, dump, &outcome.end);
+    exit
+}
+
+/// Warns of what is not wrong with the end of a dump, and yet to be known.
+fn explain_end(global: &Global, dump: &Dump, end: &ScanEnd) {
+    let name = dump.name();
     if dump.head.dialect().is_newer_than_known() {
         let header = dump.head.dialect().header();
         let header = String::from_utf8_lossy(&header);
-        let read = if outcome.end.fault.is_some() {
+        let read = if end.fault.is_some() && end.checksum != ChecksumState::Mismatch {
             "and could not be read to its end"
         } else {
             "its content was understood all the same"
         };
         warn(global, &format!("{name}: {header} is newer than this version knows; {read}"));
     }
-    match outcome.end.checksum {
+    match end.checksum {
         ChecksumState::Disabled => {
             warn(global, &format!("{name}: the server wrote no checksum (rdbchecksum no): bytes were not verified"))
         }
@@ -204,14 +211,14 @@ fn explain(global: &Global, dump: &Dump, outcome: &Outcome) -> Exit {
         }
         _ => {}
     }
-    if outcome.trailing_bytes > 0 {
-        let n = plural(outcome.trailing_bytes, "byte", "bytes");
-        let is_aof = dump.input.bytes().get(outcome.end.stored_bytes as usize) == Some(&b'*')
-            || dump.head.aux("aof-preamble") == Some("1");
+    let trailing = analyse::trailing_bytes(dump, end);
+    if trailing > 0 {
+        let n = plural(trailing, "byte", "bytes");
+        let is_aof =
+            dump.input.bytes().get(end.stored_bytes as usize) == Some(&b'*') || dump.head.aux("aof-preamble") == Some("1");
         let what = if is_aof { "(AOF tail) not analysed" } else { "not analysed" };
         warn(global, &format!("{name}: {n} after the RDB end {what}"));
     }
-    exit
 }
 
 /// Prints to standard output; a closed pipe ends quietly.

@@ -6,10 +6,10 @@ use rdbscope::analyse::Options;
 use rdbscope::scan::ScanOptions;
 use rdbscope::verify::{self, Verdict};
 
-use super::{Exit, open, print};
+use super::{Exit, explain_end, open, print};
 use crate::cli::{Global, VerifyArgs};
 use crate::progress::Progress;
-use crate::terminal::count_text;
+use crate::terminal::plural;
 
 pub fn run(global: &Global, args: &VerifyArgs) -> Exit {
     let default = ScanOptions::default();
@@ -23,6 +23,7 @@ pub fn run(global: &Global, args: &VerifyArgs) -> Exit {
         if !verdict.is_ok() {
             exit = exit.max(Exit::Input);
         }
+        explain_end(global, dump, &verdict.end);
         exit = exit.max(print(lines(&dump.name(), &verdict).as_bytes()));
     }
     exit
@@ -30,18 +31,17 @@ pub fn run(global: &Global, args: &VerifyArgs) -> Exit {
 
 /// One line for a sound dump, one for each fault of another.
 fn lines(name: &str, verdict: &Verdict) -> String {
-    let keys = count_text(verdict.keys);
+    let keys = plural(verdict.keys, "key", "keys");
     let checksum = verdict.end.checksum.name();
     if verdict.is_ok() {
-        return format!("{name}: ok, {keys} keys, checksum {checksum}\n");
+        return format!("{name}: ok, {keys}, checksum {checksum}\n");
     }
     let mut text = String::new();
     // Writing to a String does not fail.
     for fault in verdict.first.iter().chain(&verdict.end.fault) {
         let _ = writeln!(text, "{name}: {fault}");
     }
-    let faults = verdict.faults + u64::from(verdict.end.fault.is_some());
-    let plural = if faults == 1 { "fault" } else { "faults" };
-    let _ = writeln!(text, "{name}: {} {plural}, {keys} keys read, checksum {checksum}", count_text(faults));
+    let faults = plural(verdict.faults + u64::from(verdict.end.fault.is_some()), "fault", "faults");
+    let _ = writeln!(text, "{name}: {faults}, {keys} read, checksum {checksum}");
     text
 }
