@@ -169,7 +169,8 @@ fn explain(global: &Global, dump: &Dump, outcome: &Outcome) -> Exit {
         complain(&format!("{name}: {fault}"));
         if outcome.end.checksum != ChecksumState::Mismatch {
             let keys = plural(outcome.passed.keys, "key", "keys");
-            complain(&format!("{name}: partial: {keys} before byte {} were read", outcome.end.stored_bytes));
+            let were = if outcome.passed.keys == 1 { "was" } else { "were" };
+            complain(&format!("{name}: partial: {keys} before byte {} {were} read", outcome.end.stored_bytes));
         }
         exit = Exit::Input;
     }
