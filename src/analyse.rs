@@ -10,7 +10,7 @@ use crate::contract::Contracts;
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::input::Input;
-use crate::measure::{Fact, FactSink, LoadConfig, Measure, Model, SLOTS, Snapshot, SnapshotSource};
+use crate::measure::{Allocator, Fact, FactSink, LoadConfig, Measure, Model, SLOTS, Snapshot, SnapshotSource};
 use crate::rdb::{Frame, HEADER_LEN, ModuleId, Str};
 use crate::scan::{self, Head, Piece, ScanEnd, ScanOptions};
 
@@ -36,6 +36,10 @@ pub struct Options {
     pub lists: ListLimits,
     /// How dumps are cut and checked.
     pub scan: ScanOptions,
+    /// The allocator of the server, where it is known.
+    pub allocator: Option<Allocator>,
+    /// The server is a cluster's.
+    pub cluster: bool,
 }
 
 /// A dump whose head was read.
@@ -62,7 +66,14 @@ impl Dump {
             .map(|at| snapshot(at, SnapshotSource::AsOf))
             .or_else(|| head.ctime_ms().map(|at| snapshot(at, SnapshotSource::Ctime)))
             .or_else(|| input.modified_ms().map(|at| snapshot(at, SnapshotSource::Mtime)));
-        let model = Model { server: head.server(), config: LoadConfig::DEFAULT, snapshot };
+        let model = Model {
+            server: head.server(),
+            config: LoadConfig::DEFAULT,
+            allocator: options.allocator,
+            cluster: options.cluster,
+            object_bytes: Model::OBJECT,
+            snapshot,
+        };
         Ok(Self { input, head, model })
     }
 

@@ -36,6 +36,11 @@ impl Server {
         released.then_some(Self { family, version })
     }
 
+    /// This server, or `least` where it is an older one of Redis.
+    pub fn at_least(self, least: Self) -> Self {
+        if self.family == Family::Redis && self.version < least.version { least } else { self }
+    }
+
     /// The first server that wrote an RDB version.
     pub fn first_of(dialect: Dialect) -> Self {
         match (dialect.family, dialect.version) {

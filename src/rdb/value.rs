@@ -168,7 +168,7 @@ pub(super) fn packed<S: Sink>(offset: u64, blob: Str<'_>, form: PackedForm, role
     match form.count(&head[..filled], blob.len()) {
         // What a server makes of a zipmap depends on its longest value, and field expiries stand among the entries: only a look inside
         // can tell.
-        Ok(Some(entries)) if form != PackedForm::Zipmap && roles.len() < 3 && !sink.opens(blob.len()) => {
+        Ok(Some(entries)) if form != PackedForm::Zipmap && roles.len() < 3 && !sink.opens_entries(blob.len(), entries) => {
             sink.packed(form, blob.len(), entries);
             Some(entries)
         }
@@ -203,6 +203,7 @@ fn packed_entries<S: Sink>(
     let mut turn = 0;
     let mut wrong = None;
     let walked = form.entries(bytes, |entry: Entry<'_>| {
+        sink.stored(entry);
         match (roles[turn], entry) {
             (Some(Role::Score), Entry::Int(score)) => sink.score(score as f64),
             (Some(Role::Score), Entry::Bytes(text)) => match std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()) {
