@@ -10,7 +10,7 @@ use crate::contract::Contracts;
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::input::Input;
-use crate::measure::{Allocator, Fact, FactSink, LoadConfig, Measure, Model, SLOTS, Snapshot, SnapshotSource};
+use crate::measure::{Allocator, Fact, FactSink, LoadConfig, Measure, Model, SLOTS, Server, Snapshot, SnapshotSource};
 use crate::rdb::{Frame, HEADER_LEN, ModuleId, Str};
 use crate::scan::{self, Head, Piece, ScanEnd, ScanOptions};
 
@@ -22,6 +22,9 @@ const MOST_LIBRARIES: usize = 1000;
 
 /// Longest function library whose first line is looked at.
 const MOST_LIBRARY_BYTES: u64 = 64 << 20;
+
+/// Bytes of the header of an object of KeyDB.
+const KEYDB_OBJECT: u64 = 24;
 
 /// What changes the result of an analysis, and how it is run.
 #[derive(Debug, Clone, Default)]
@@ -36,10 +39,33 @@ pub struct Options {
     pub lists: ListLimits,
     /// How dumps are cut and checked.
     pub scan: ScanOptions,
-    /// The allocator of the server, where it is known.
+    /// The server that is taken to load the dumps.
+    pub server: ServerOptions,
+}
+
+/// What is known of the server that loads the dumps; the dump, or the default, tells the rest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ServerOptions {
+    /// Product and version instead of those of the dump.
+    pub version: Option<Server>,
+    /// Its allocator.
     pub allocator: Option<Allocator>,
-    /// The server is a cluster's.
-    pub cluster: bool,
+    /// Its limits.
+    pub config: Option<LoadConfig>,
+    /// Whether it is a cluster's.
+    pub cluster: Option<bool>,
+}
+
+impl ServerOptions {
+    /// What this names, and what `other` names where this names nothing.
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            version: self.version.or(other.version),
+            allocator: self.allocator.or(other.allocator),
+            config: self.config.or(other.config),
+            cluster: self.cluster.or(other.cluster),
+        }
+    }
 }
 
 /// A dump whose head was read.
@@ -67,11 +93,11 @@ impl Dump {
             .or_else(|| head.ctime_ms().map(|at| snapshot(at, SnapshotSource::Ctime)))
             .or_else(|| input.modified_ms().map(|at| snapshot(at, SnapshotSource::Mtime)));
         let model = Model {
-            server: head.server(),
-            config: LoadConfig::DEFAULT,
-            allocator: options.allocator,
-            cluster: options.cluster,
-            object_bytes: Model::OBJECT,
+            server: options.server.version.unwrap_or_else(|| head.server()),
+            config: options.server.config.unwrap_or(LoadConfig::DEFAULT),
+            allocator: options.server.allocator,
+            cluster: options.server.cluster.unwrap_or(false),
+            object_bytes: if head.is_keydb() && options.server.version.is_none() { KEYDB_OBJECT } else { Model::OBJECT },
             snapshot,
         };
         Ok(Self { input, head, model })

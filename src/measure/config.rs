@@ -157,7 +157,8 @@ mod tests {
 
     #[test]
     fn mistakes_name_their_line() {
-        let text = "hash-max-listpack-entries many\n\nlist-max-listpack-size -6\ncluster-enabled maybe\nset-max-intset-entries 1 2\n";
+        let text =
+            "hash-max-listpack-entries many\n\nlist-max-listpack-size -6\ncluster-enabled maybe\nset-max-intset-entries 1 2\n";
         let mistakes = ServerConfig::parse(text).expect_err("mistakes");
         assert_eq!(mistakes.iter().map(|mistake| mistake.line).collect::<Vec<_>>(), [1, 3, 4, 5]);
     }

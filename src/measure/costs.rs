@@ -219,10 +219,18 @@ impl Costs {
         }
     }
 
-    fn node_with(&self, len: u64) -> u64 {
+    /// Bytes of a member in a skip list and what holds it there, on so many levels.
+    pub fn skiplist_member_at(&self, len: u64, level: u64) -> u64 {
+        if !self.embeds_members() {
+            return self.text(len).saturating_add(self.allocator.usable(24 + 16 * level));
+        }
         let marker = u64::from(self.line.is_valkey());
         let own = self.inner_request(len).saturating_add(16 + marker);
-        expected(|level| self.allocator.usable(own.saturating_add(16 * level)))
+        self.allocator.usable(own.saturating_add(16 * level))
+    }
+
+    fn node_with(&self, len: u64) -> u64 {
+        expected(|level| self.skiplist_member_at(len, level))
     }
 
     /// Reported bytes of a hash field, its value, and the entry of the table.

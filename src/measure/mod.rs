@@ -25,9 +25,9 @@ pub use slot::{SLOTS, hash_tag, slot};
 use crate::error::Error;
 use crate::rdb::packed::{Entry, PackedForm};
 use crate::rdb::{Frame, KeyType, RecordHead, RecordTail, Role, Sink, Str, StreamCounters, StreamPart};
+use costs::Costs;
 use memory::KeyFacts;
 use tally::{Scale, Tallies};
-use costs::Costs;
 
 /// What is known of one key. Borrowed from the dump; nothing in it owns memory.
 #[derive(Debug, Clone, Copy)]

@@ -50,13 +50,11 @@ pub(super) fn integer(bytes: &[u8]) -> Option<i64> {
 #[inline]
 pub(super) fn listpack_entry(item: Item) -> u64 {
     let size = match item {
-        Item::Text(len) => {
-            len.saturating_add(match len {
-                0..=63 => 1,
-                64..=4095 => 2,
-                _ => 5,
-            })
-        }
+        Item::Text(len) => len.saturating_add(match len {
+            0..=63 => 1,
+            64..=4095 => 2,
+            _ => 5,
+        }),
         Item::Int(0..=127) => 1,
         Item::Int(-4096..=4095) => 2,
         Item::Int(-32_768..=32_767) => 3,
@@ -71,13 +69,11 @@ pub(super) fn listpack_entry(item: Item) -> u64 {
 #[inline]
 fn ziplist_entry(item: Item, before: u64) -> u64 {
     let size = match item {
-        Item::Text(len) => {
-            len.saturating_add(match len {
-                0..=63 => 1,
-                64..=16_383 => 2,
-                _ => 5,
-            })
-        }
+        Item::Text(len) => len.saturating_add(match len {
+            0..=63 => 1,
+            64..=16_383 => 2,
+            _ => 5,
+        }),
         Item::Int(0..=12) => 1,
         Item::Int(-128..=127) => 2,
         Item::Int(-32_768..=32_767) => 3,

@@ -17,6 +17,10 @@ pub(super) struct StreamTally {
     /// Trees over the names of groups, and of the consumers of one.
     groups: RadixTree,
     consumers: RadixTree,
+    /// Tree over the ids that any group has pending. Ids of a later group that are not behind those of the groups before are taken to be
+    /// among these.
+    pending: RadixTree,
+    has_pending: bool,
     has_groups: bool,
     in_group: bool,
 }
@@ -30,9 +34,16 @@ impl StreamTally {
     /// A part of the record.
     pub fn part(&mut self, part: &StreamPart<'_>, costs: &Costs) {
         match part {
-            StreamPart::Node(id) | StreamPart::GroupPending(id) | StreamPart::ConsumerPending(id) => {
+            StreamPart::Node(id) | StreamPart::ConsumerPending(id) => {
                 self.is_open = true;
                 self.tree.add(&id[..], costs.allocator);
+            }
+            StreamPart::GroupPending(id) => {
+                self.tree.add(&id[..], costs.allocator);
+                if costs.refers_to_groups() {
+                    self.has_pending = true;
+                    self.pending.add(&id[..], costs.allocator);
+                }
             }
             StreamPart::Counters(_) => {
                 self.is_open = true;
@@ -43,8 +54,7 @@ impl StreamTally {
                 self.has_groups = true;
                 self.in_group = true;
                 self.is_open = true;
-                let entry = if costs.line.is_redis_from(Line::Redis82Early) { 32 } else { 24 };
-                self.add(costs.group().saturating_add(pending.saturating_mul(entry)));
+                self.add(costs.group().saturating_add(pending.saturating_mul(costs.pending_entry())));
                 add_name(&mut self.groups, *name, costs);
             }
             StreamPart::Consumer { name, .. } => {
@@ -63,6 +73,10 @@ impl StreamTally {
         if self.has_groups && costs.has_exact_trees() && !costs.line.is_valkey() {
             let groups = self.groups.take(costs.allocator);
             self.add(costs.tree(groups));
+        }
+        if self.has_pending {
+            let pending = self.pending.take(costs.allocator);
+            self.add(costs.tree(pending));
         }
         self.cost.saturating_add(costs.stream())
     }
@@ -122,6 +136,20 @@ impl Costs {
         }
     }
 
+    /// True where a tree that says which groups have an entry pending is in the account.
+    fn refers_to_groups(&self) -> bool {
+        self.line.is_redis_from(Line::Redis84)
+    }
+
+    /// A pending entry.
+    fn pending_entry(&self) -> u64 {
+        match self.line {
+            Line::Redis86 => self.allocator.usable(64),
+            line if line.is_redis_from(Line::Redis82Early) => self.allocator.usable(32),
+            _ => 24,
+        }
+    }
+
     /// A group's own struct.
     fn group(&self) -> u64 {
         match self.line {
@@ -135,9 +163,7 @@ impl Costs {
     /// A consumer's own struct and its name.
     fn consumer(&self, name: u64) -> u64 {
         match self.line {
-            _ if self.line.is_redis_from(Line::Redis84) => {
-                self.allocator.usable(32).saturating_add(self.allocator.usable(self.text_request(name)))
-            }
+            _ if self.line.is_redis_from(Line::Redis84) => self.allocator.usable(32).saturating_add(self.text(name)),
             _ if self.line >= Line::Redis72 => name.saturating_add(32),
             _ => name.saturating_add(24),
         }

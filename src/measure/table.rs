@@ -97,8 +97,10 @@ pub(super) fn valkey_buckets(n: u64) -> u64 {
             children += probability * f64::from((entries - 7).div_ceil(6));
         }
     }
-    let all = buckets as f64 * (1.0 + children);
-    (all.round() as u64).saturating_mul(VALKEY_BUCKET)
+    let children = buckets as f64 * children;
+    // Where less than one is expected, none is what is found most of the time.
+    let children = if children < 1.0 { 0 } else { children.round() as u64 };
+    buckets.saturating_add(children).saturating_mul(VALKEY_BUCKET)
 }
 
 #[cfg(test)]

@@ -140,6 +140,8 @@ pub(super) struct Tally {
     pub packing: Packing,
     /// Nodes of a list.
     pub list: ListNodes,
+    /// Fields with an expiry.
+    pub expiring_fields: u64,
     field: u64,
     value: u64,
     field_expires: bool,
@@ -250,6 +252,7 @@ impl Tally {
     /// The expiry of a field, or that it has none.
     #[inline]
     pub fn field_expiry(&mut self, at_ms: Option<i64>, scale: &Scale<'_>) {
+        self.expiring_fields += u64::from(at_ms.is_some());
         if self.plan.expiry_behind {
             let cost = scale.costs.hash_entry(self.field, self.value, at_ms.is_some());
             self.table_cost = self.table_cost.saturating_add(cost);
