@@ -206,7 +206,8 @@ mod tests {
     #[test]
     fn strings_of_valkey_9_1_with_and_without_expiry() {
         let encoding = |key_len, value_len, has_expiry| {
-            let tally = Tally { payload: value_len, ..Tally::default() };
+            let mut tally = Tally::default();
+            tally.payload = value_len;
             string(Server::valkey(9, 1, 2), key_len, has_expiry, None, &tally)
         };
         // The longest value that 9.1.2 embeds beside a key, without and with expiry.

@@ -3,9 +3,8 @@
 use super::allocator::Allocator;
 use super::costs::{Line, UNIT};
 use super::encoding::Encoding;
-use super::stream::StreamTally;
 use super::table::{self, Table};
-use super::tally::{Scale, Tally};
+use super::tally::{Scale, Tallies, Tally, Windows};
 use crate::rdb::{KeyType, Layout, RecordType, Sequence};
 
 /// What is known of a key beside its value.
@@ -19,7 +18,9 @@ pub(super) struct KeyFacts<'r> {
 }
 
 /// The memory of a key; `None` where there is no model.
-pub(super) fn of(key: &KeyFacts<'_>, tally: &Tally, stream: &mut StreamTally, scale: &Scale<'_>) -> Option<u64> {
+pub(super) fn of(key: &KeyFacts<'_>, tallies: &mut Tallies, scale: &Scale<'_>) -> Option<u64> {
+    let Tallies { sums: tally, stream, windows } = tallies;
+    let tally = &*tally;
     let (key_type, encoding) = (key.record_type.key_type, key.encoding);
     match (key_type, encoding) {
         (KeyType::Module(_) | KeyType::Array | KeyType::Other(_), _) => return None,
@@ -44,7 +45,7 @@ pub(super) fn of(key: &KeyFacts<'_>, tally: &Tally, stream: &mut StreamTally, sc
             object.saturating_add(own).saturating_add(costs.block(tally.packed_value(scale)))
         }
         (_, Encoding::Hashtable) => {
-            let table = hash_table(key, tally, scale).saturating_add(expiry_index(tally, scale));
+            let table = hash_table(key, tally, scale).saturating_add(expiry_index(tally, windows, scale));
             let entries = tally.table_cost.saturating_add(surplus(tally, key.elements, scale));
             sampled(object.saturating_add(table), entries, key.elements, scale)
         }
@@ -163,22 +164,34 @@ fn hash_table(key: &KeyFacts<'_>, tally: &Tally, scale: &Scale<'_>) -> u64 {
     buckets(key, tally, scale).saturating_mul(8).saturating_add(dict(scale))
 }
 
-/// What Valkey 9 keeps of the fields of a hash that expire: nothing for one, a vector for up to 127, then a tree of vectors by time.
-fn expiry_index(tally: &Tally, scale: &Scale<'_>) -> u64 {
+/// What Valkey 9 keeps of the fields of a hash that expire: nothing for one, a vector for up to 127, then a radix tree of windows of some
+/// eight seconds, each with a vector, or above that a table, of its own.
+fn expiry_index(tally: &Tally, windows: &Windows, scale: &Scale<'_>) -> u64 {
+    /// Nodes of the tree for a window, as measured on 9.1.2 with expiries all over a year.
+    const WINDOW: u64 = 60;
     let costs = &scale.costs;
-    match tally.expiring_fields {
-        _ if costs.line < Line::Valkey90 => 0,
+    let vector = |fields: u64| match fields {
         0 | 1 => 0,
-        fields @ 2..=127 => costs.allocator.usable(8 + 8 * fields),
-        // Of 9.1.2 with distinct moments; it depends on how they are spread.
-        fields => fields.saturating_mul(92) / 10,
+        2..=127 => costs.allocator.usable(8 + 8 * fields),
+        _ => table::valkey_buckets(fields).saturating_add(80),
+    };
+    let fields = tally.expiring_fields;
+    if costs.line < Line::Valkey90 {
+        return 0;
     }
+    if fields <= 127 {
+        return vector(fields);
+    }
+    let windows = windows.count().min(fields);
+    // Most windows hold as many as the mean, or one more or less.
+    windows.saturating_mul(WINDOW.saturating_add(vector((fields + windows / 2) / windows)))
 }
 
-/// What glibc hands out on top: a free chunk whose rest would be too small to be one is handed out whole. Means of the tables that 9.1.2
-/// loaded, in hundredths of a byte for an entry with and without expiry; a single table may be off by some of these 16 bytes.
+/// What glibc hands out on top where fields expire and entries are made anew: a free chunk whose rest would be too small to be one is handed
+/// out whole. Means of the hashes that 9.1.2 loaded, in hundredths of a byte for an entry with and without expiry; a single table may be
+/// off by some of these 16 bytes.
 fn surplus(tally: &Tally, elements: u64, scale: &Scale<'_>) -> u64 {
-    if scale.costs.allocator != Allocator::Libc {
+    if scale.costs.allocator != Allocator::Libc || tally.expiring_fields == 0 {
         return 0;
     }
     let expiring = tally.expiring_fields.min(elements);
@@ -198,6 +211,16 @@ fn buckets(key: &KeyFacts<'_>, tally: &Tally, scale: &Scale<'_>) -> u64 {
         (KeyType::Hash | KeyType::Zset, Layout::Packed { .. }) if line < Line::Redis70 => table::grown(n),
         (KeyType::Zset, Layout::Packed { .. }) if line == Line::Redis70 => table::grown(n),
         (KeyType::Zset, _) if line == Line::Redis40 => table::grown(n),
+        (KeyType::Set, Layout::Sequence(_)) if line <= Line::Redis70 && n <= scale.config.intset_entries => {
+            // It starts as an intset; the first member that is no integer makes it a table of those before, with room for all.
+            let before = tally.leading_integers;
+            let mut table = Table::default();
+            table.expand(before);
+            table.insert(before);
+            table.expand(n);
+            table.insert(n.saturating_sub(before));
+            table.buckets()
+        }
         (KeyType::Hash, Layout::Sequence(Sequence::ExpiryPair { .. })) if n > scale.config.hash.entries => table::grown(n),
         (KeyType::Hash, Layout::Sequence(sequence)) if n <= scale.config.hash.entries => {
             // It starts packed, until a string is too long for that; then it becomes a table with room for those that come.
@@ -227,7 +250,7 @@ fn skiplist(object: u64, key: &KeyFacts<'_>, tally: &Tally, scale: &Scale<'_>) -
     let n = key.elements;
     // Members are added up in units, since levels are random.
     let members = tally.table_cost.saturating_add(UNIT / 2) / UNIT;
-    let members = members.saturating_add(few_members(tally, n, scale)).saturating_add(surplus(tally, n, scale));
+    let members = members.saturating_add(few_members(tally, n, scale));
     let own = 16;
     let (fixed, entry) = match line {
         Line::Redis40 => (own, 24),
@@ -252,13 +275,15 @@ fn skiplist(object: u64, key: &KeyFacts<'_>, tally: &Tally, scale: &Scale<'_>) -
 /// Of one or two members the expected size is off by much whenever a level is high. With this on top, a third level in one of them, and a
 /// second in the other, is 32 bytes away: more only occurs in one of fifty such keys.
 fn few_members(tally: &Tally, n: u64, scale: &Scale<'_>) -> u64 {
-    const NEAR: u64 = 32;
+    const NEAR: i64 = 32;
     let costs = &scale.costs;
-    let above = |len, level| costs.skiplist_member_at(len, level).saturating_sub(costs.skiplist_member(len) / UNIT);
+    // What a member on so many levels is above the expectation; below it for the lowest, which must stay as near.
+    let above = |len, level| costs.skiplist_member_at(len, level) as i64 - (costs.skiplist_member(len) / UNIT) as i64;
     let (longest, other) = (tally.longest, tally.payload.saturating_sub(tally.longest));
-    match (n, tally.opened) {
-        (1, 0) => above(longest, 3).saturating_sub(NEAR).min(NEAR),
-        (2, 0) => above(longest, 3).saturating_add(above(other, 2)).saturating_sub(NEAR).min(NEAR),
-        _ => 0,
-    }
+    let (high, low) = match (n, tally.opened) {
+        (1, 0) => (above(longest, 3), above(longest, 1)),
+        (2, 0) => (above(longest, 3) + above(other, 2), above(longest, 1) + above(other, 1)),
+        _ => return 0,
+    };
+    (high - NEAR).min(NEAR + low).max(0).unsigned_abs()
 }

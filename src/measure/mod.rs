@@ -7,6 +7,7 @@ mod encoding;
 mod lifetime;
 mod memory;
 mod nodes;
+mod overhead;
 mod packing;
 mod radix;
 mod server;
@@ -19,6 +20,7 @@ pub use allocator::Allocator;
 pub use config::{ConfigMistake, LoadConfig, PackedLimits, ServerConfig};
 pub use encoding::Encoding;
 pub use lifetime::{Lifetime, Snapshot, SnapshotSource};
+pub use overhead::{Overhead, TableKeys};
 pub use server::Server;
 pub use slot::{SLOTS, hash_tag, slot};
 
@@ -235,7 +237,7 @@ impl<F: FactSink> Sink for Measure<'_, F> {
     }
 
     fn field_expiry(&mut self, at_ms: Option<i64>) {
-        self.tallies.sums.field_expiry(at_ms, &self.scale);
+        self.tallies.field_expiry(at_ms, &self.scale);
         let Some(at_ms) = at_ms else { return };
         let expired = u64::from(self.model.snapshot.is_some_and(|snapshot| at_ms <= snapshot.at_ms));
         let before = self.field_expiry.unwrap_or(FieldExpiry { fields: 0, expired: 0, min_ms: at_ms, max_ms: at_ms });
@@ -269,20 +271,21 @@ impl<F: FactSink> Sink for Measure<'_, F> {
     fn end(&mut self, head: &RecordHead<'_>, tail: &RecordTail) {
         let Self { scale, tallies, .. } = self;
         let Model { server, config, allocator, snapshot, .. } = self.model;
-        let Tallies { sums, stream } = tallies;
-        sums.list.settle(scale);
+        tallies.sums.list.settle(scale);
         let key_type = head.record_type.key_type;
         let key_len = head.key.len() as u64;
         let elements = tail.elements.unwrap_or(0);
         let has_expiry = head.expires_at_ms.is_some();
         let record_type = &head.record_type;
-        let encoding = encoding::after_load(*server, config, record_type, elements, key_len, has_expiry, *allocator, sums);
+        let encoding =
+            encoding::after_load(*server, config, record_type, elements, key_len, has_expiry, *allocator, &tallies.sums);
         let mut key = KeyFacts { record_type, encoding, key_len, has_expiry, elements };
         if scale.server != *server {
             key.encoding =
-                encoding::after_load(scale.server, config, record_type, elements, key_len, has_expiry, *allocator, sums);
+                encoding::after_load(scale.server, config, record_type, elements, key_len, has_expiry, *allocator, &tallies.sums);
         }
-        let memory_bytes = memory::of(&key, sums, stream, scale);
+        let memory_bytes = memory::of(&key, tallies, scale);
+        let sums = &tallies.sums;
         let payload_known = match key_type {
             KeyType::String => true,
             KeyType::Module(_) | KeyType::Array | KeyType::Other(_) => false,

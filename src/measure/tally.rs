@@ -128,6 +128,8 @@ pub(super) struct Tally {
     pub longest: u64,
     /// True while every string was the decimal text of a 64-bit integer; false without any.
     pub all_integers: bool,
+    /// Strings in front of the first that is none.
+    pub leading_integers: u64,
     /// Smallest and largest of these integers, zero among them.
     pub range: (i64, i64),
     /// Bytes of packed values as the dump holds them.
@@ -147,9 +149,33 @@ pub(super) struct Tally {
     field_expires: bool,
 }
 
+/// Length of a window of Valkey's index of field expiries, in milliseconds as a power of two.
+const WINDOW: u32 = 13;
+
+/// Counts distinct windows of time by the bits that their hashes set, which is exact for few and within some percent for hundreds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Windows([u64; 16]);
+
+impl Windows {
+    fn add(&mut self, at_ms: i64) {
+        // Fibonacci hashing: the upper bits are well mixed.
+        let hash = ((at_ms >> WINDOW) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
+        self.0[(hash >> 6) as usize] |= 1 << (hash & 63);
+    }
+
+    /// About how many there are, one at least.
+    pub fn count(&self) -> u64 {
+        let set: u32 = self.0.iter().map(|word| word.count_ones()).sum();
+        let clear = f64::from((1024 - set).max(1));
+        ((1024.0 * (1024.0 / clear).ln()).round() as u64).max(1)
+    }
+}
+
 /// Tallies of one value after another.
 #[derive(Debug, Default)]
 pub(super) struct Tallies {
+    /// Windows of time in which fields expire; apart, since few hashes have any.
+    pub windows: Windows,
     /// Sums over strings and packed values.
     pub sums: Tally,
     /// Sums over a stream; apart, since few values are streams.
@@ -163,6 +189,9 @@ impl Tallies {
         self.sums = Tally { all_integers: true, plan: Plan::of(record, scale), ..Tally::default() };
         if self.sums.plan.packed == Packed::StreamNode {
             self.stream = StreamTally::default();
+        }
+        if self.sums.plan.expiry_behind {
+            self.windows = Windows::default();
         }
     }
 
@@ -178,6 +207,14 @@ impl Tallies {
             Packed::ConvertedNode => list.announce(entries, scale),
             Packed::StreamNode => self.stream.block(len, &scale.costs),
         }
+    }
+
+    /// The expiry of a field, or that it has none.
+    pub fn field_expiry(&mut self, at_ms: Option<i64>, scale: &Scale<'_>) {
+        if let Some(at_ms) = at_ms {
+            self.windows.add(at_ms);
+        }
+        self.sums.field_expiry(at_ms, scale);
     }
 
     /// A part of a stream.
@@ -205,7 +242,10 @@ impl Tally {
         let is_packed = self.texts <= self.plan.packable_texts && self.short_texts.is_none();
         let number = if self.all_integers || is_packed || is_pushed { integer(text) } else { None };
         match number {
-            Some(number) => self.range = (self.range.0.min(number), self.range.1.max(number)),
+            Some(number) => {
+                self.range = (self.range.0.min(number), self.range.1.max(number));
+                self.leading_integers += u64::from(self.all_integers);
+            }
             None => self.all_integers = false,
         }
         let item = number.map_or(Item::Text(len), Item::Int);
@@ -251,7 +291,7 @@ impl Tally {
 
     /// The expiry of a field, or that it has none.
     #[inline]
-    pub fn field_expiry(&mut self, at_ms: Option<i64>, scale: &Scale<'_>) {
+    fn field_expiry(&mut self, at_ms: Option<i64>, scale: &Scale<'_>) {
         self.expiring_fields += u64::from(at_ms.is_some());
         if self.plan.expiry_behind {
             let cost = scale.costs.hash_entry(self.field, self.value, at_ms.is_some());
