@@ -148,7 +148,9 @@ fn list(server: Server, config: &LoadConfig, record_type: &RecordType, elements:
         (Some(most), _) => nodes.largest <= most,
         (None, most) => elements <= most,
     };
-    let one_node = nodes.count == 1 && nodes.plain == 0 && small;
+    // Of a list that Redis 2 and 3.0 packed the loader makes a quicklist and leaves it at that.
+    let is_packed = matches!(record_type.layout, Layout::Packed { .. });
+    let one_node = nodes.count == 1 && nodes.plain == 0 && small && !is_packed;
     if server.is_redis_from(7, 2) && one_node { Encoding::Listpack } else { Encoding::Quicklist }
 }
 

@@ -114,9 +114,10 @@ impl Packing {
 
 /// The score of a sorted set as an entry of its packed form: an integer where it is one, else its text, which until 7.0 has 17 digits and
 /// from 7.2 on the fewest that read back to the same number.
-pub(super) fn score(score: f64, shortest: bool) -> Item {
-    // 2^52: up to there the server converts without loss.
-    if score.fract() == 0.0 && score.abs() < 4_503_599_627_370_496.0 && !(score == 0.0 && score.is_sign_negative()) {
+pub(super) fn score(score: f64, listpack: bool, shortest: bool) -> Item {
+    // Up to 6.2 the server takes doubles up to 2^52 for integers, later ones up to 2^62.
+    let most = if listpack { 4_611_686_018_427_387_904.0 } else { 4_503_599_627_370_496.0 };
+    if score.fract() == 0.0 && score.abs() <= most && !(score == 0.0 && score.is_sign_negative()) {
         return Item::Int(score as i64);
     }
     if !score.is_finite() || score == 0.0 {
@@ -199,11 +200,14 @@ mod tests {
             (f64::INFINITY, "inf", "inf"),
             (f64::NEG_INFINITY, "-inf", "-inf"),
         ] {
-            assert_eq!(super::score(value, false), Item::Text(long.len() as u64), "{value}");
-            assert_eq!(super::score(value, true), Item::Text(short.len() as u64), "{value}");
+            assert_eq!(super::score(value, true, false), Item::Text(long.len() as u64), "{value}");
+            assert_eq!(super::score(value, true, true), Item::Text(short.len() as u64), "{value}");
         }
-        assert_eq!(super::score(17.0, true), Item::Int(17));
-        assert_eq!(super::score(-0.0, true), Item::Text(2));
+        assert_eq!(super::score(17.0, true, true), Item::Int(17));
+        // 6.2 prints it as 1e+17, 7.0 stores the integer.
+        assert_eq!(super::score(1e17, false, false), Item::Text(5));
+        assert_eq!(super::score(1e17, true, false), Item::Int(100_000_000_000_000_000));
+        assert_eq!(super::score(-0.0, true, true), Item::Text(2));
     }
 
     #[test]

@@ -283,9 +283,10 @@ impl Tally {
     /// The score of the member that just passed.
     #[inline]
     pub fn score(&mut self, score: f64, scale: &Scale<'_>) {
-        if self.texts <= self.plan.packable_texts && self.short_texts.is_none() {
+        // Without texts it is of a packed value, whose entries are looked at as they are stored.
+        if self.texts > 0 && self.texts <= self.plan.packable_texts && self.short_texts.is_none() {
             let shortest = scale.server.is_redis_from(7, 2);
-            self.packing.push(packing::score(score, shortest), scale.has_listpacks());
+            self.packing.push(packing::score(score, scale.has_listpacks(), shortest), scale.has_listpacks());
         }
     }
 
