@@ -281,9 +281,7 @@ impl Costs {
     #[inline]
     pub fn set_member(&self, len: u64) -> u64 {
         let entry = match self.line {
-            // Counted as they are, which depends on the bucket: a member that is alone in it has none.
-            Line::Valkey80 => 4,
-            Line::Valkey81 | Line::Valkey90 | Line::Valkey91 => 0,
+            Line::Valkey80 | Line::Valkey81 | Line::Valkey90 | Line::Valkey91 => 0,
             _ => 24,
         };
         self.text(len).saturating_add(entry)

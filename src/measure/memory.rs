@@ -161,7 +161,10 @@ fn hash_table(key: &KeyFacts<'_>, tally: &Tally, scale: &Scale<'_>) -> u64 {
         let of_hash = if key.record_type.key_type == KeyType::Hash { 8 } else { 0 };
         return table::valkey_buckets(n).saturating_add(own + of_hash);
     }
-    buckets(key, tally, scale).saturating_mul(8).saturating_add(dict(scale))
+    // Valkey 8.0 counts the entries of members as they are: only those that share a bucket have any.
+    let is_set = key.record_type.key_type == KeyType::Set;
+    let entries = if line == Line::Valkey80 && is_set { table::chained(n) } else { 0 };
+    buckets(key, tally, scale).saturating_mul(8).saturating_add(dict(scale)).saturating_add(entries)
 }
 
 /// What Valkey 9 keeps of the fields of a hash that expire: nothing for one, a vector for up to 127, then a radix tree of windows of some
@@ -278,7 +281,8 @@ fn few_members(tally: &Tally, n: u64, scale: &Scale<'_>) -> u64 {
     const NEAR: i64 = 32;
     let costs = &scale.costs;
     // What a member on so many levels is above the expectation; below it for the lowest, which must stay as near.
-    let above = |len, level| costs.skiplist_member_at(len, level) as i64 - (costs.skiplist_member(len) / UNIT) as i64;
+    let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX / 4).min(i64::MAX / 4);
+    let above = |len, level| signed(costs.skiplist_member_at(len, level)) - signed(costs.skiplist_member(len) / UNIT);
     let (longest, other) = (tally.longest, tally.payload.saturating_sub(tally.longest));
     let (high, low) = match (n, tally.opened) {
         (1, 0) => (above(longest, 3), above(longest, 1)),

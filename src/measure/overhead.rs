@@ -66,7 +66,7 @@ impl Overhead {
         let (own, entries) = match line {
             Line::Valkey80 => (self.dict(), 0),
             line if line >= Line::Valkey81 => return table::valkey_buckets(keys).saturating_add(self.dict()),
-            line if line >= Line::Redis82Early => (self.dict().saturating_add(SIZE_HISTOGRAMS), chained(keys)),
+            line if line >= Line::Redis82Early => (self.dict().saturating_add(SIZE_HISTOGRAMS), table::chained(keys)),
             // Counted by its size, not by its block.
             _ => (self.dict(), keys.saturating_mul(usable(24) - 24)),
         };
@@ -82,7 +82,7 @@ impl Overhead {
         let entries = match self.costs.line {
             Line::Valkey80 => keys.saturating_mul(usable(24)),
             line if line >= Line::Valkey81 => return table::valkey_buckets(keys).saturating_add(self.dict()),
-            line if line >= Line::Redis82Early => chained(keys),
+            line if line >= Line::Redis82Early => table::chained(keys),
             _ => keys.saturating_mul(usable(24)),
         };
         self.dict().saturating_add(entries).saturating_add(usable(table::presized(keys).saturating_mul(8)))
@@ -100,13 +100,6 @@ impl Overhead {
 
 /// Counts of sizes by type that Redis keeps with each table of keys since 8.0: five types of sixty ranges.
 const SIZE_HISTOGRAMS: u64 = 5 * 60 * 8;
-
-/// Entries of a table whose buckets hold the first key themselves: only further ones, sixteen bytes each, are expected to have any.
-fn chained(keys: u64) -> u64 {
-    let buckets = table::presized(keys) as f64;
-    let used = buckets * (1.0 - (-(keys as f64) / buckets).exp());
-    ((keys as f64 - used).max(0.0).round() as u64).saturating_mul(16)
-}
 
 #[cfg(test)]
 mod tests {

@@ -80,6 +80,14 @@ pub(super) fn grown(n: u64) -> u64 {
     table.buckets().max(FEWEST)
 }
 
+/// Bytes of the entries of a table whose buckets hold the first key themselves: only further ones, sixteen bytes each, have any. How many
+/// are expected.
+pub(super) fn chained(n: u64) -> u64 {
+    let buckets = presized(n) as f64;
+    let used = buckets * (1.0 - (-(n as f64) / buckets).exp());
+    ((n as f64 - used).max(0.0).round() as u64).saturating_mul(16)
+}
+
 /// Bytes of one bucket of Valkey's table: seven entries and their tags.
 const VALKEY_BUCKET: u64 = 64;
 
