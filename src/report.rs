@@ -291,10 +291,13 @@ fn by_memory(a: &ReportClass, b: &ReportClass) -> Ordering {
     order(a).cmp(&order(b)).then_with(|| a.name.cmp(&b.name))
 }
 
+/// Input, database and bytes of a key.
+type Listed = (u32, u64, Box<[u8]>);
+
 fn big_keys(census: &mut Census, classifier: &mut Classifier, dumps: &[Dump]) -> Vec<BigKey> {
     let limits = census.limits();
     // By place: one row for each key, whatever lists it is on.
-    let mut listed: HashMap<(u32, u64, Box<[u8]>), (KeyRow, bool)> = HashMap::new();
+    let mut listed: HashMap<Listed, (KeyRow, bool)> = HashMap::new();
     let place = |row: &KeyRow| (row.input, row.offset, row.key.clone());
     for row in census.take_over() {
         listed.insert(place(&row), (row, false));

@@ -76,20 +76,25 @@ impl fmt::Display for Encoding {
     }
 }
 
-/// The encoding after the load.
-///
-/// `key_len`, `has_expiry` and `allocator` matter since the key can share a block with a short string.
-#[allow(clippy::too_many_arguments)]
+/// What is known of a key beside its value.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LoadedKey<'r> {
+    pub record_type: &'r RecordType,
+    pub elements: u64,
+    /// Length and expiry matter where the key can share a block with a short string.
+    pub key_len: u64,
+    pub has_expiry: bool,
+}
+
+/// The encoding after the load; in one corner it depends on the allocator.
 pub(super) fn after_load(
     server: Server,
     config: &LoadConfig,
-    record_type: &RecordType,
-    elements: u64,
-    key_len: u64,
-    has_expiry: bool,
     allocator: Option<Allocator>,
+    key: &LoadedKey<'_>,
     tally: &Tally,
 ) -> Encoding {
+    let LoadedKey { record_type, elements, key_len, has_expiry } = *key;
     let packed = |limits: PackedLimits, packed: Encoding, else_: Encoding| {
         if elements <= limits.entries && tally.longest <= limits.value { packed } else { else_ }
     };
@@ -182,11 +187,11 @@ fn string(server: Server, key_len: u64, has_expiry: bool, allocator: Option<Allo
 /// bytes. Without a word on the allocator that of the builds at hand counts, which is libc.
 fn valkey_9_1_embeds(key_len: u64, has_expiry: bool, value_len: u64, allocator: Option<Allocator>) -> bool {
     let embeds = |most, value_len| valkey_embeds(most, 8, key_len, false, value_len);
-    let whole_block = embeds(128, value_len.max(4)) || value_len > 255;
+    let by_block = embeds(128, value_len.max(4));
     match allocator {
         _ if !has_expiry => embeds(128, value_len),
-        None | Some(Allocator::Libc) => embeds(128, value_len.max(4)),
-        Some(_) => embeds(128, value_len) && !(!embeds(120, value_len) && whole_block),
+        None | Some(Allocator::Libc) => by_block,
+        Some(_) => embeds(128, value_len) && (embeds(120, value_len) || !by_block),
     }
 }
 

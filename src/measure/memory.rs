@@ -2,30 +2,20 @@
 
 use super::allocator::Allocator;
 use super::costs::{Line, UNIT};
-use super::encoding::Encoding;
+use super::encoding::{Encoding, LoadedKey};
 use super::table::{self, Table};
 use super::tally::{Scale, Tallies, Tally, Windows};
-use crate::rdb::{KeyType, Layout, RecordType, Sequence};
-
-/// What is known of a key beside its value.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct KeyFacts<'r> {
-    pub record_type: &'r RecordType,
-    pub encoding: Encoding,
-    pub key_len: u64,
-    pub has_expiry: bool,
-    pub elements: u64,
-}
+use crate::rdb::{KeyType, Layout, Sequence};
 
 /// The memory of a key; `None` where there is no model.
-pub(super) fn of(key: &KeyFacts<'_>, tallies: &mut Tallies, scale: &Scale<'_>) -> Option<u64> {
+pub(super) fn of(key: &LoadedKey<'_>, encoding: Encoding, tallies: &mut Tallies, scale: &Scale<'_>) -> Option<u64> {
     let Tallies { sums: tally, stream, windows } = tallies;
     let tally = &*tally;
-    let (key_type, encoding) = (key.record_type.key_type, key.encoding);
+    let key_type = key.record_type.key_type;
     match (key_type, encoding) {
         (KeyType::Module(_) | KeyType::Array | KeyType::Other(_), _) => return None,
         (_, Encoding::TemplateListpack | Encoding::TemplateArray) => return None,
-        (KeyType::String, _) => return Some(string(key, tally, scale)),
+        (KeyType::String, _) => return Some(string(key, encoding, tally, scale)),
         _ => {}
     }
     let object = object(key, scale);
@@ -67,7 +57,7 @@ fn sampled(base: u64, sizes: u64, elements: u64, scale: &Scale<'_>) -> u64 {
 }
 
 /// The key's name, the entry that holds it, and the object, without the value.
-fn object(key: &KeyFacts<'_>, scale: &Scale<'_>) -> u64 {
+fn object(key: &LoadedKey<'_>, scale: &Scale<'_>) -> u64 {
     let costs = &scale.costs;
     let name = key.key_len;
     match costs.line {
@@ -93,7 +83,7 @@ fn object(key: &KeyFacts<'_>, scale: &Scale<'_>) -> u64 {
 }
 
 /// Bytes that an object with the key's name in it asks for: of Redis 8.2 and Valkey 8.1 on.
-fn with_name(key: &KeyFacts<'_>, scale: &Scale<'_>) -> u64 {
+fn with_name(key: &LoadedKey<'_>, scale: &Scale<'_>) -> u64 {
     let costs = &scale.costs;
     // Long names get room for an expiry at once; from 8.6 on it stands in front and comes when it must.
     let room = key.has_expiry || (key.key_len >= 128 && !costs.line.is_redis_from(Line::Redis86));
@@ -101,12 +91,12 @@ fn with_name(key: &KeyFacts<'_>, scale: &Scale<'_>) -> u64 {
     costs.inner_request(key.key_len).saturating_add(16 + 1 + expiry)
 }
 
-fn string(key: &KeyFacts<'_>, tally: &Tally, scale: &Scale<'_>) -> u64 {
+fn string(key: &LoadedKey<'_>, encoding: Encoding, tally: &Tally, scale: &Scale<'_>) -> u64 {
     let costs = &scale.costs;
     let line = costs.line;
     let len = tally.payload;
-    if key.encoding != Encoding::Embstr {
-        let value = if key.encoding == Encoding::Int { 0 } else { costs.text(len) };
+    if encoding != Encoding::Embstr {
+        let value = if encoding == Encoding::Int { 0 } else { costs.text(len) };
         return object(key, scale).saturating_add(value);
     }
     let usable = |request| costs.allocator.usable(request);
@@ -128,7 +118,7 @@ fn string(key: &KeyFacts<'_>, tally: &Tally, scale: &Scale<'_>) -> u64 {
 }
 
 /// Bytes of an intset: as the dump has it, or of the width that the widest member of a record of strings needs.
-fn intset(key: &KeyFacts<'_>, tally: &Tally) -> u64 {
+fn intset(key: &LoadedKey<'_>, tally: &Tally) -> u64 {
     if let Layout::Packed { .. } = key.record_type.layout {
         return tally.packed_bytes;
     }
@@ -143,7 +133,7 @@ fn intset(key: &KeyFacts<'_>, tally: &Tally) -> u64 {
     key.elements.saturating_mul(width).saturating_add(8)
 }
 
-fn quicklist(object: u64, key: &KeyFacts<'_>, tally: &Tally, scale: &Scale<'_>) -> u64 {
+fn quicklist(object: u64, key: &LoadedKey<'_>, tally: &Tally, scale: &Scale<'_>) -> u64 {
     let costs = &scale.costs;
     let own = if costs.line.is_redis_from(Line::Redis84) { costs.allocator.usable(48) } else { 40 };
     let base = object.saturating_add(own);
@@ -153,7 +143,7 @@ fn quicklist(object: u64, key: &KeyFacts<'_>, tally: &Tally, scale: &Scale<'_>) 
 }
 
 /// Struct and buckets of a set's or hash's table.
-fn hash_table(key: &KeyFacts<'_>, tally: &Tally, scale: &Scale<'_>) -> u64 {
+fn hash_table(key: &LoadedKey<'_>, tally: &Tally, scale: &Scale<'_>) -> u64 {
     let line = scale.costs.line;
     let n = key.elements;
     if line >= Line::Valkey81 {
@@ -206,7 +196,7 @@ fn dict(scale: &Scale<'_>) -> u64 {
 }
 
 /// Buckets after the load, which sizes some tables before it fills them, and lets others grow.
-fn buckets(key: &KeyFacts<'_>, tally: &Tally, scale: &Scale<'_>) -> u64 {
+fn buckets(key: &LoadedKey<'_>, tally: &Tally, scale: &Scale<'_>) -> u64 {
     let line = scale.costs.line;
     let n = key.elements;
     match (key.record_type.key_type, key.record_type.layout) {
@@ -247,7 +237,7 @@ fn buckets(key: &KeyFacts<'_>, tally: &Tally, scale: &Scale<'_>) -> u64 {
     }
 }
 
-fn skiplist(object: u64, key: &KeyFacts<'_>, tally: &Tally, scale: &Scale<'_>) -> u64 {
+fn skiplist(object: u64, key: &LoadedKey<'_>, tally: &Tally, scale: &Scale<'_>) -> u64 {
     let costs = &scale.costs;
     let line = costs.line;
     let n = key.elements;

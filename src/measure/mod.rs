@@ -28,7 +28,7 @@ use crate::error::Error;
 use crate::rdb::packed::{Entry, PackedForm};
 use crate::rdb::{Frame, KeyType, RecordHead, RecordTail, Role, Sink, Str, StreamCounters, StreamPart};
 use costs::Costs;
-use memory::KeyFacts;
+use encoding::LoadedKey;
 use tally::{Scale, Tallies};
 
 /// What is known of one key. Borrowed from the dump; nothing in it owns memory.
@@ -276,15 +276,11 @@ impl<F: FactSink> Sink for Measure<'_, F> {
         let key_len = head.key.len() as u64;
         let elements = tail.elements.unwrap_or(0);
         let has_expiry = head.expires_at_ms.is_some();
-        let record_type = &head.record_type;
-        let encoding =
-            encoding::after_load(*server, config, record_type, elements, key_len, has_expiry, *allocator, &tallies.sums);
-        let mut key = KeyFacts { record_type, encoding, key_len, has_expiry, elements };
-        if scale.server != *server {
-            key.encoding =
-                encoding::after_load(scale.server, config, record_type, elements, key_len, has_expiry, *allocator, &tallies.sums);
-        }
-        let memory_bytes = memory::of(&key, tallies, scale);
+        let key = LoadedKey { record_type: &head.record_type, elements, key_len, has_expiry };
+        let loaded_by = |server| encoding::after_load(server, config, *allocator, &key, &tallies.sums);
+        let encoding = loaded_by(*server);
+        let counted = if scale.server == *server { encoding } else { loaded_by(scale.server) };
+        let memory_bytes = memory::of(&key, counted, tallies, scale);
         let sums = &tallies.sums;
         let payload_known = match key_type {
             KeyType::String => true,
