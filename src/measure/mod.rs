@@ -271,8 +271,10 @@ impl<F: FactSink> Sink for Measure<'_, F> {
     fn end(&mut self, head: &RecordHead<'_>, tail: &RecordTail) {
         let Self { scale, tallies, .. } = self;
         let Model { server, config, allocator, snapshot, .. } = self.model;
-        tallies.sums.list.settle(scale);
         let key_type = head.record_type.key_type;
+        if key_type == KeyType::List {
+            tallies.sums.list.settle(scale);
+        }
         let key_len = head.key.len() as u64;
         let elements = tail.elements.unwrap_or(0);
         let has_expiry = head.expires_at_ms.is_some();

@@ -67,7 +67,6 @@ impl Plan {
     fn of(record: &RecordType, scale: &Scale<'_>) -> Self {
         let config = scale.config;
         let (limits, per_element) = match record.key_type {
-            KeyType::String => return Self { entries: u64::MAX, ..Self::default() },
             KeyType::Hash => (config.hash, 2),
             KeyType::Zset => (config.zset, 1),
             KeyType::Set if scale.server.is_redis_from(7, 2) => (config.set, 1),
@@ -186,6 +185,13 @@ impl Tallies {
     /// Starts over for the next value.
     #[inline]
     pub fn begin(&mut self, record: &RecordType, scale: &Scale<'_>) {
+        if record.key_type == KeyType::String {
+            // Most keys are strings, and of a string no more than this is looked at.
+            let sums = &mut self.sums;
+            sums.plan = Plan { entries: u64::MAX, ..Plan::default() };
+            (sums.texts, sums.payload, sums.opened, sums.longest, sums.all_integers) = (0, 0, 0, 0, true);
+            return;
+        }
         self.sums = Tally { all_integers: true, plan: Plan::of(record, scale), ..Tally::default() };
         if self.sums.plan.packed == Packed::StreamNode {
             self.stream = StreamTally::default();
