@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::input::Input;
 use crate::key_text;
-use crate::measure::{Fact, FactSink, LoadConfig, Measure, Model, SLOTS, Snapshot, SnapshotSource};
+use crate::measure::{Allocator, Fact, FactSink, LoadConfig, Measure, Model, SLOTS, Server, Snapshot, SnapshotSource};
 use crate::rdb::{Frame, HEADER_LEN, ModuleId, Str};
 use crate::scan::{self, Head, Piece, ScanEnd, ScanOptions};
 
@@ -23,6 +23,9 @@ const MOST_LIBRARIES: usize = 1000;
 
 /// Longest function library whose first line is looked at.
 const MOST_LIBRARY_BYTES: u64 = 64 << 20;
+
+/// Bytes of the header of an object of KeyDB.
+const KEYDB_OBJECT: u64 = 24;
 
 /// What changes the result of an analysis, and how it is run.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +40,33 @@ pub struct Options {
     pub lists: ListLimits,
     /// How dumps are cut and checked.
     pub scan: ScanOptions,
+    /// The server that is taken to load the dumps.
+    pub server: ServerOptions,
+}
+
+/// What is known of the server that loads the dumps; the dump, or the default, tells the rest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ServerOptions {
+    /// Product and version instead of those of the dump.
+    pub version: Option<Server>,
+    /// Its allocator.
+    pub allocator: Option<Allocator>,
+    /// Its limits.
+    pub config: Option<LoadConfig>,
+    /// Whether it is a cluster's.
+    pub cluster: Option<bool>,
+}
+
+impl ServerOptions {
+    /// What this names, and what `other` names where this names nothing.
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            version: self.version.or(other.version),
+            allocator: self.allocator.or(other.allocator),
+            config: self.config.or(other.config),
+            cluster: self.cluster.or(other.cluster),
+        }
+    }
 }
 
 /// A dump whose head was read.
@@ -63,7 +93,14 @@ impl Dump {
             .map(|at| snapshot(at, SnapshotSource::AsOf))
             .or_else(|| head.ctime_ms().map(|at| snapshot(at, SnapshotSource::Ctime)))
             .or_else(|| input.modified_ms().map(|at| snapshot(at, SnapshotSource::Mtime)));
-        let model = Model { server: head.server(), config: LoadConfig::DEFAULT, snapshot };
+        let model = Model {
+            server: options.server.version.unwrap_or_else(|| head.server()),
+            config: options.server.config.unwrap_or(LoadConfig::DEFAULT),
+            allocator: options.server.allocator,
+            cluster: options.server.cluster.unwrap_or(false),
+            object_bytes: if head.is_keydb() && options.server.version.is_none() { KEYDB_OBJECT } else { Model::OBJECT },
+            snapshot,
+        };
         Ok(Self { input, head, model })
     }
 

@@ -8,6 +8,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use rdbscope::contract;
 use rdbscope::filter::{Filter, LifetimeKind, NamePattern};
+use rdbscope::measure::{Allocator, Server};
 use rdbscope::time;
 
 use crate::commands;
@@ -77,7 +78,27 @@ pub struct InputArgs {
     #[arg(long, short, value_name = "FILE")]
     pub contracts: Option<PathBuf>,
     #[command(flatten)]
+    pub server: ServerArgs,
+    #[command(flatten)]
     pub filter: FilterArgs,
+}
+
+/// The server whose memory and encodings are described.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "The server that loads the dump")]
+pub struct ServerArgs {
+    /// Its version instead of the dump's own: 8.2, 7.0.15, valkey-9.1
+    #[arg(long, value_name = "VERSION")]
+    pub server_version: Option<Server>,
+    /// Its allocator: jemalloc (bundled, the default), system (jemalloc of Debian and Ubuntu) or libc
+    #[arg(long, value_name = "NAME")]
+    pub allocator: Option<Allocator>,
+    /// Its redis.conf, for the limits of compact encodings
+    #[arg(long, value_name = "FILE")]
+    pub server_config: Option<PathBuf>,
+    /// It runs in cluster mode; slot records in the dump say so too
+    #[arg(long)]
+    pub cluster: bool,
 }
 
 /// Which keys are looked at.

@@ -23,7 +23,7 @@ pub struct Found {
 /// Looks for dumps in a folder, not in folders within it.
 ///
 /// # Errors
-/// What the system says when the folder or a file in it cannot be read.
+/// What the system says when the folder cannot be read.
 pub fn dumps_in(folder: &Path) -> io::Result<Found> {
     let mut found = Found::default();
     for entry in fs::read_dir(folder)? {
@@ -38,8 +38,8 @@ pub fn dumps_in(folder: &Path) -> io::Result<Found> {
             found.temporary.push(path);
             continue;
         }
-        // What is named as a dump and is none must not go unnoticed: opening it will tell why.
-        if named_dump || begins_as_dump(&path)? {
+        // What is named as a dump and is none, or cannot be read, must not go unnoticed: opening it will tell why.
+        if named_dump || begins_as_dump(&path).unwrap_or(true) {
             found.dumps.push(path);
         } else {
             found.others += 1;

@@ -8,7 +8,7 @@ use crate::analyse::{Dump, Outcome};
 use crate::census::{Census, ClassStats, Counts, FieldCounts, KeyRow, PlaceCounts};
 use crate::classify::{Classifier, Merge};
 use crate::contract::{Class, Contracts};
-use crate::measure::{Encoding, Fact, FactSink, Measure, SLOTS};
+use crate::measure::{Encoding, Fact, FactSink, Measure, Overhead, SLOTS, TableKeys};
 use crate::rdb::{KeyType, ModuleId, Walker};
 
 /// Most classes that are shown; the rest are summed.
@@ -36,6 +36,8 @@ pub struct Report {
     pub modules: Vec<(ModuleId, Counts)>,
     /// By database.
     pub databases: Vec<(u64, PlaceCounts)>,
+    /// Bytes of the servers' tables that hold the keys.
+    pub overhead_bytes: u64,
     /// By slot, all of them.
     pub slots: Vec<PlaceCounts>,
     /// Slots over which skew is computed.
@@ -150,6 +152,7 @@ impl Report {
                 .collect()
         };
         let (permanent_keys, streams) = (with_class(permanent), with_class(streams));
+        let overhead_bytes = overhead(&census, dumps, &outcomes);
         let Census { types, databases, slots, registered, discovered, memory_squares, fields, .. } = census;
         let modules = types
             .iter()
@@ -169,6 +172,7 @@ impl Report {
             types: types_by_name(types),
             modules,
             databases: databases.into_iter().collect(),
+            overhead_bytes,
             population: if recorded.is_empty() { Population::All } else { Population::Recorded(recorded) },
             slots,
             classes: shown_classes(registered_classes(registered, contracts), discovered.into_classes(), &total),
@@ -199,6 +203,28 @@ impl Report {
 }
 
 /// Sums types of one name, which modules of several versions have, and sorts them: most memory first.
+/// Tables of each input's databases, or, where each slot has its own, of the slots.
+fn overhead(census: &Census, dumps: &[Dump], outcomes: &[Outcome]) -> u64 {
+    let mut sum = 0u64;
+    let mut slot_tables = None;
+    for (input, (dump, outcome)) in (1..).zip(dumps.iter().zip(outcomes)) {
+        let overhead = Overhead::new(&dump.model, dump.model.cluster || !outcome.passed.slots.is_empty());
+        let databases = census.tables.range((input, 0)..=(input, u64::MAX));
+        if overhead.has_slot_tables() {
+            let mut node = TableKeys::default();
+            databases.for_each(|(_, held)| node.add(held));
+            sum = sum.saturating_add(overhead.of_node(node));
+            slot_tables = Some(overhead);
+            continue;
+        }
+        sum = databases.fold(sum, |sum, (_, held)| sum.saturating_add(overhead.tables(*held)));
+    }
+    // Nodes of a cluster share no slot, and all run the same version as far as anybody can tell.
+    let Some(overhead) = slot_tables else { return sum };
+    let of_slot = |counts: &PlaceCounts| TableKeys { keys: counts.keys - counts.expired_keys, expires: counts.volatile_keys() };
+    census.slots.iter().fold(sum, |sum, counts| sum.saturating_add(overhead.tables(of_slot(counts))))
+}
+
 fn types_by_name(types: Vec<(KeyType, Encoding, Counts)>) -> Vec<TypeCounts> {
     let mut by_name: BTreeMap<(String, &'static str), TypeCounts> = BTreeMap::new();
     for (key_type, encoding, counts) in types {
@@ -265,12 +291,14 @@ fn by_memory(a: &ReportClass, b: &ReportClass) -> Ordering {
     order(a).cmp(&order(b)).then_with(|| a.name.cmp(&b.name))
 }
 
+/// Input, database and bytes of a key.
+type Listed = (u32, u64, Box<[u8]>);
+
 fn big_keys(census: &mut Census, classifier: &mut Classifier, dumps: &[Dump]) -> Vec<BigKey> {
     let limits = census.limits();
     // By place: one row for each key, whatever lists it is on.
-    type Place = (u32, u64, Box<[u8]>);
-    let mut listed: HashMap<Place, (KeyRow, bool)> = HashMap::new();
-    let place = |row: &KeyRow| -> Place { (row.input, row.offset, row.key.clone()) };
+    let mut listed: HashMap<Listed, (KeyRow, bool)> = HashMap::new();
+    let place = |row: &KeyRow| -> Listed { (row.input, row.offset, row.key.clone()) };
     for row in census.take_over() {
         listed.insert(place(&row), (row, false));
     }

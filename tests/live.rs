@@ -6,6 +6,9 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
+#[path = "support/accuracy.rs"]
+#[allow(dead_code)]
+mod accuracy;
 #[path = "support/live_data.rs"]
 mod live_data;
 #[path = "support/live.rs"]
@@ -17,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command as Process;
 
+use accuracy::Measured;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use live_data::{DATABASES, Data};
@@ -97,14 +101,17 @@ fn compare(wanted: Wanted, slots: Slots) {
     add_stream_facts(&mut connection, &mut loaded);
     let totals = Totals::of_server(&mut connection, &loaded);
     let functions = version.from([7, 0], [7, 2]).then(|| functions_of_server(&mut connection));
+    let memory = memory(&mut connection, &loaded);
+    let allocator = allocator(&mut connection, &version);
     drop(server);
     if slots == Slots::OfClusterNode {
         add_slots(&program, &mut loaded);
     }
 
     let dump = folder.path().join(DUMP);
-    let mut rows = rows_of_keys(&dump);
+    let mut rows = rows_of_keys(&dump, allocator);
     add_columns(&dump, &mut rows);
+    compare_memory(&version, seed, &memory, &loaded, &rows);
     let differences = differences(&loaded, &rows);
     let total = differences.len();
     for difference in differences.iter().take(FIRST) {
@@ -301,6 +308,64 @@ fn read_back(connection: &mut Connection, version: &Version, data: &Data) -> BTr
     loaded
 }
 
+/// What the server says of the memory of each key.
+fn memory(connection: &mut Connection, loaded: &BTreeMap<Place, Facts>) -> BTreeMap<Place, u64> {
+    let mut memory = BTreeMap::new();
+    for db in DATABASES {
+        connection.run(&command!["SELECT", db.to_string()]);
+        let keys: Vec<Vec<u8>> = loaded.keys().filter(|(at, _)| *at == db).map(|(_, key)| key.clone()).collect();
+        let replies = ask_of_each(connection, &keys, |key| command!["MEMORY", "USAGE", key, "SAMPLES", "0"]);
+        memory.extend(keys.into_iter().zip(replies).map(|(key, reply)| ((db, key), u64::try_from(reply.integer()).unwrap())));
+    }
+    memory
+}
+
+/// The server's allocator, as `--allocator` names it. The two builds of jemalloc give themselves the same name; a block of 20 bytes takes
+/// 24 in one and 32 in the other.
+fn allocator(connection: &mut Connection, version: &Version) -> &'static str {
+    let info = connection.run(&command!["INFO", "memory"]).text();
+    if info_field(&info, "mem_allocator").unwrap() == "libc" {
+        return "libc";
+    }
+    if !version.from([7, 0], [7, 0]) {
+        return "jemalloc";
+    }
+    let usage = |connection: &mut Connection, value: &str| {
+        connection.run(&command!["SET", "probe:of:allocator", value]);
+        connection.run(&command!["MEMORY", "USAGE", "probe:of:allocator"]).integer()
+    };
+    // Raw strings of 51 and 60 bytes: 56 and 64, or 64 both.
+    let (short, long) = (usage(connection, &"x".repeat(51)), usage(connection, &"x".repeat(60)));
+    connection.run(&command!["DEL", "probe:of:allocator"]);
+    if short == long { "system" } else { "jemalloc" }
+}
+
+fn compare_memory(
+    version: &Version,
+    seed: u64,
+    memory: &BTreeMap<Place, u64>,
+    loaded: &BTreeMap<Place, Facts>,
+    rows: &BTreeMap<Place, Map<String, Value>>,
+) {
+    let is_libc = version.is_valkey;
+    let text = |facts: &Facts, column| facts[column].as_str().unwrap().to_string();
+    let keys: Vec<Measured> = memory
+        .iter()
+        .map(|(place, theirs)| {
+            let (key_type, encoding) = (text(&loaded[place], "type"), text(&loaded[place], "encoding"));
+            let decidable = encoding != "skiplist" && !is_libc;
+            let ours = rows[place]["memory_bytes"].as_u64();
+            Measured { place: place.clone(), key_type, encoding, ours, theirs: *theirs, decidable }
+        })
+        .collect();
+    for ((key_type, encoding), sums) in accuracy::by_encoding(&keys) {
+        let (exact, worst) = (100.0 * sums.exact_share(), 100.0 * sums.worst);
+        println!("live: {version}: {key_type} {encoding}: {} keys, {exact:.2} % exact, worst {worst:.2} %", sums.keys);
+    }
+    let misses = accuracy::misses(&keys, 0.05);
+    assert!(misses.is_empty(), "{version}: memory, seed {seed}:\n{}", misses.join("\n"));
+}
+
 fn ask_of_each(connection: &mut Connection, keys: &[Vec<u8>], command: impl Fn(&[u8]) -> resp::Command) -> Vec<Reply> {
     connection.pipeline(&keys.iter().map(|key| command(key)).collect::<Vec<_>>())
 }
@@ -359,8 +424,8 @@ fn add_slots(program: &Path, loaded: &mut BTreeMap<Place, Facts>) {
 }
 
 /// The rows that `keys` writes, each key once.
-fn rows_of_keys(dump: &Path) -> BTreeMap<Place, Map<String, Value>> {
-    let output = rdbscope(&["keys", "--format", "jsonl"], dump);
+fn rows_of_keys(dump: &Path, allocator: &str) -> BTreeMap<Place, Map<String, Value>> {
+    let output = rdbscope(&["keys", "--format", "jsonl", "--allocator", allocator], dump);
     let mut rows = BTreeMap::new();
     for line in output.lines() {
         let row: Map<String, Value> = serde_json::from_str(line).unwrap();

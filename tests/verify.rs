@@ -209,7 +209,7 @@ fn stream() -> Stream {
         fields: vec![b"colour".to_vec()],
         entries: vec![entry(ms, Content::Same(vec![b"blue".to_vec()])), entry(ms + 1, own.clone())],
     };
-    Stream { nodes: vec![node(1000), node(2000)], groups: Vec::new() }
+    Stream { nodes: vec![node(1000), node(2000)], groups: Vec::new(), ..Stream::default() }
 }
 
 /// Writes a stream of two nodes as [`stream`] has them, the listpack of the second given.

@@ -126,4 +126,9 @@ impl PlaceCounts {
         self.expired_keys += other.expired_keys;
         self.expired_memory_bytes = self.expired_memory_bytes.saturating_add(other.expired_memory_bytes);
     }
+
+    /// Keys with an expiry still to come.
+    pub fn volatile_keys(&self) -> u64 {
+        self.keys - self.permanent_keys - self.expired_keys
+    }
 }

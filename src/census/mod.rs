@@ -15,7 +15,7 @@ pub use top::{KeyRow, TopKeys};
 
 use crate::classify::{Class, Classifier, Discovery, Merge};
 use crate::contract::{Contracts, Limits};
-use crate::measure::{Encoding, Fact, FieldExpiry, Lifetime, SLOTS};
+use crate::measure::{Encoding, Fact, FieldExpiry, Lifetime, SLOTS, TableKeys};
 use crate::rdb::KeyType;
 
 /// Limits above which a key is big.
@@ -149,6 +149,8 @@ pub struct Census {
     /// Largest keys of each type, by memory and by elements. Module types are one.
     top: Vec<(Option<KeyType>, TopKeys, TopKeys)>,
     last_db: Option<(u64, PlaceCounts)>,
+    /// Loaded keys by input and database: what each table of a server holds.
+    pub tables: BTreeMap<(u32, u64), TableKeys>,
 }
 
 impl Census {
@@ -170,11 +172,13 @@ impl Census {
             streams: TopKeys::new(lists.streams),
             top: Vec::new(),
             last_db: None,
+            tables: BTreeMap::new(),
         }
     }
 
     /// The keys that follow are of input `ordinal`.
     pub fn set_input(&mut self, ordinal: u32) {
+        self.settle_db();
         self.input = ordinal;
     }
 
@@ -223,6 +227,9 @@ impl Census {
         }
         for (db, counts) in other.databases {
             self.databases.entry(db).or_default().merge(&counts);
+        }
+        for (place, held) in other.tables {
+            self.tables.entry(place).or_default().add(&held);
         }
         for (sum, counts) in self.slots.iter_mut().zip(&other.slots) {
             if counts.keys > 0 {
@@ -297,6 +304,10 @@ impl Census {
 
     fn settle_db(&mut self) {
         if let Some((db, counts)) = self.last_db.take() {
+            self.tables
+                .entry((self.input, db))
+                .or_default()
+                .add(&TableKeys { keys: counts.keys - counts.expired_keys, expires: counts.volatile_keys() });
             self.databases.entry(db).or_default().merge(&counts);
         }
     }

@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use rdbscope::analyse::{self, Dump, Options, Outcome};
+use rdbscope::analyse::{self, Dump, Options, Outcome, ServerOptions};
 use rdbscope::contract::Contracts;
 use rdbscope::input::{self, Input};
 use rdbscope::key_text;
+use rdbscope::measure::ServerConfig;
 use rdbscope::scan::{ChecksumState, ScanEnd, ScanOptions};
 
 use crate::cli::{Cli, Command, Global, InputArgs};
@@ -93,7 +94,49 @@ fn options(global: &Global, input: &InputArgs) -> Result<Options, Exit> {
     let default = ScanOptions::default();
     let scan = ScanOptions { piece_bytes: global.piece_bytes.unwrap_or(default.piece_bytes), checksum: !input.no_checksum };
     let contracts = input.contracts.as_deref().map(contracts).transpose()?;
-    Ok(Options { as_of_ms: input.as_of, contracts, filter: input.filter.filter(), scan, ..Options::default() })
+    let server = server(input, contracts.as_deref())?;
+    Ok(Options { as_of_ms: input.as_of, contracts, filter: input.filter.filter(), scan, server, ..Options::default() })
+}
+
+/// The server that is asked for: the command line goes before `--server-config`, that before `[server]` of the contracts.
+fn server(input: &InputArgs, contracts: Option<&Contracts>) -> Result<ServerOptions, Exit> {
+    let args = &input.server;
+    let given = ServerOptions {
+        version: args.server_version,
+        allocator: args.allocator,
+        config: None,
+        cluster: args.cluster.then_some(true),
+    };
+    let of_file = |path: Option<&Path>| {
+        let config = path.map(server_config).transpose()?;
+        Ok(config.map_or_else(ServerOptions::default, |config| ServerOptions {
+            config: Some(config.load),
+            cluster: config.cluster,
+            ..ServerOptions::default()
+        }))
+    };
+    let server = given.or(of_file(args.server_config.as_deref())?);
+    let Some(table) = contracts.and_then(|contracts| contracts.server.as_ref()) else { return Ok(server) };
+    let table_options =
+        ServerOptions { version: table.version, allocator: table.allocator, config: None, cluster: table.cluster };
+    // A path in the contracts file begins where that file is.
+    let folder = input.contracts.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+    let path = table.config.as_ref().filter(|_| args.server_config.is_none()).map(|config| folder.join(config));
+    Ok(server.or(table_options).or(of_file(path.as_deref())?))
+}
+
+/// Reads a `redis.conf`; complains of every mistake in it.
+fn server_config(path: &Path) -> Result<ServerConfig, Exit> {
+    let text = fs::read(path).map_err(|error| {
+        complain(&format!("{}: {error}", path.display()));
+        Exit::Usage
+    })?;
+    ServerConfig::parse(&String::from_utf8_lossy(&text)).map_err(|mistakes| {
+        for mistake in mistakes {
+            complain(&format!("{}:{mistake}", path.display()));
+        }
+        Exit::Usage
+    })
 }
 
 /// Reads a contracts file; complains of every mistake in it.
@@ -169,7 +212,8 @@ fn explain(global: &Global, dump: &Dump, outcome: &Outcome) -> Exit {
         complain(&format!("{name}: {fault}"));
         if outcome.end.checksum != ChecksumState::Mismatch {
             let keys = plural(outcome.passed.keys, "key", "keys");
-            complain(&format!("{name}: partial: {keys} before byte {} were read", outcome.end.stored_bytes));
+            let were = if outcome.passed.keys == 1 { "was" } else { "were" };
+            complain(&format!("{name}: partial: {keys} before byte {} {were} read", outcome.end.stored_bytes));
         }
         exit = Exit::Input;
     }

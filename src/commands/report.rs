@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
-use rdbscope::analyse::{self, Dump};
+use rdbscope::analyse::{self, Dump, Options};
 use rdbscope::census::ListLimits;
+use rdbscope::measure::LoadConfig;
 use rdbscope::privacy::Names;
 use rdbscope::render;
 use rdbscope::report::Report;
@@ -56,7 +57,7 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
     exit = exit.max(print(summary.as_bytes()));
     if let Some(folder) = folder {
         let tables = tables::report_tables(&report, &dumps, &names);
-        let manifest = manifest(args, &dumps, &filter, &tables);
+        let manifest = manifest(args, &options, &dumps, &filter, &tables);
         if let Err(error) = write(&folder, &tables, &manifest) {
             complain(&format!("cannot write the report: {error}"));
             exit = exit.max(Exit::Output);
@@ -80,7 +81,7 @@ fn write(folder: &Folder, tables: &[Table], manifest: &Value) -> io::Result<()> 
 }
 
 /// What the report was made of and with: the one file that names files.
-fn manifest(args: &ReportArgs, dumps: &[Dump], filter: &str, tables: &[Table]) -> Value {
+fn manifest(args: &ReportArgs, options: &Options, dumps: &[Dump], filter: &str, tables: &[Table]) -> Value {
     let inputs: Vec<Value> =
         (1..).zip(dumps).map(|(input, dump): (u32, _)| json!({ "input": input, "name": dump.name() })).collect();
     let columns =
@@ -93,14 +94,32 @@ fn manifest(args: &ReportArgs, dumps: &[Dump], filter: &str, tables: &[Table]) -
         "rdbscope": env!("CARGO_PKG_VERSION"),
         "inputs": inputs,
         "options": {
+            "allocator": options.server.allocator.map(|allocator| allocator.name()),
             "as_of": args.input.as_of.and_then(time::rfc3339),
             "checksum": !args.input.no_checksum,
+            "cluster": options.server.cluster,
             "contracts": contracts,
             "filter": if filter.is_empty() { Value::Null } else { filter.into() },
             "permanent_limit": args.permanent_limit,
+            "server_config": options.server.config.map(limits),
+            "server_version": options.server.version.map(|server| server.to_string()),
             "show_sensitive": args.show_sensitive,
             "top": args.top,
         },
         "tables": tables,
+    })
+}
+
+/// Limits by the names of the directives that set them.
+fn limits(config: LoadConfig) -> Value {
+    json!({
+        "hash-max-listpack-entries": config.hash.entries,
+        "hash-max-listpack-value": config.hash.value,
+        "list-max-listpack-size": config.list_size,
+        "set-max-intset-entries": config.intset_entries,
+        "set-max-listpack-entries": config.set.entries,
+        "set-max-listpack-value": config.set.value,
+        "zset-max-listpack-entries": config.zset.entries,
+        "zset-max-listpack-value": config.zset.value,
     })
 }

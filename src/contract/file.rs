@@ -13,6 +13,7 @@ use super::pattern::{Definition, Definitions, Pattern};
 use super::quantity;
 use crate::classify::Separators;
 use crate::key_text;
+use crate::measure::{Allocator, Server};
 
 /// What a team has agreed on its keys.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub struct Contracts {
     pub classes: Vec<Class>,
     /// The server's capacity.
     pub capacity: Option<Capacity>,
+    /// The server that the keys are in.
+    pub server: Option<ServerTable>,
     matcher: Matcher,
 }
 
@@ -123,6 +126,19 @@ pub struct Capacity {
     pub fragmentation: f64,
 }
 
+/// The server that the keys are in, as far as the file names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerTable {
+    /// Product and version.
+    pub version: Option<Server>,
+    /// Allocator.
+    pub allocator: Option<Allocator>,
+    /// Path of its `redis.conf`, from the folder of this file.
+    pub config: Option<String>,
+    /// Whether it runs in cluster mode.
+    pub cluster: Option<bool>,
+}
+
 /// A mistake in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
@@ -151,6 +167,16 @@ struct RawFile {
     #[serde(default)]
     class: Vec<RawClass>,
     capacity: Option<RawCapacity>,
+    server: Option<RawServer>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawServer {
+    version: Option<Spanned<String>>,
+    allocator: Option<Spanned<String>>,
+    config: Option<String>,
+    cluster: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -270,6 +296,7 @@ impl Contracts {
             patterns.extend(pattern);
         }
         let capacity = raw.capacity.as_ref().map(|raw| check.capacity(raw));
+        let server = raw.server.as_ref().map(|raw| check.server(raw));
         // Only whole patterns can be held against one another.
         if patterns.len() == classes.len() {
             check.ambiguities(&raw.class, &patterns, &separators);
@@ -277,7 +304,9 @@ impl Contracts {
         let whole_file = 0..0;
         let matcher = Matcher::new(&patterns, Separators::new(&separators)).map_err(|why| check.wrong(whole_file, why)).ok();
         match matcher {
-            Some(matcher) if check.mistakes.is_empty() => Ok(Self { separators, limits, databases, classes, capacity, matcher }),
+            Some(matcher) if check.mistakes.is_empty() => {
+                Ok(Self { separators, limits, databases, classes, capacity, server, matcher })
+            }
             _ => {
                 check.mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
                 Err(check.mistakes)
@@ -305,6 +334,12 @@ impl Check<'_> {
     /// The value, or a mistake at `at` and none.
     fn take<T>(&mut self, at: Range<usize>, value: Result<T, String>) -> Option<T> {
         value.map_err(|why| self.wrong(at, why)).ok()
+    }
+
+    fn server(&mut self, raw: &RawServer) -> ServerTable {
+        let version = raw.version.as_ref().and_then(|text| self.take(text.span(), text.get_ref().parse()));
+        let allocator = raw.allocator.as_ref().and_then(|text| self.take(text.span(), text.get_ref().parse()));
+        ServerTable { version, allocator, config: raw.config.clone(), cluster: raw.cluster }
     }
 
     fn separators(&mut self, raw: Option<&Spanned<OneOrMany>>) -> Vec<u8> {

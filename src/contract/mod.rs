@@ -7,7 +7,7 @@ mod pattern;
 mod placeholder;
 mod quantity;
 
-pub use file::{Budget, Capacity, Class, Contracts, Limits, Mistake, Ttl};
+pub use file::{Budget, Capacity, Class, Contracts, Limits, Mistake, ServerTable, Ttl};
 pub use matcher::{Ambiguity, Matcher, ambiguities};
 pub use pattern::{Atom, Definition, Definitions, Pattern, Precedence, Segment, Tail};
 pub use placeholder::{Narrowness, Type};

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use super::allocator::Allocator;
+use super::config::{LoadConfig, PackedLimits};
 use super::server::Server;
 use super::tally::Tally;
 use crate::rdb::packed::PackedForm;
@@ -74,63 +76,32 @@ impl fmt::Display for Encoding {
     }
 }
 
-/// Limits up to which a collection stays packed: elements, and bytes of the longest one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PackedLimits {
-    /// Most elements.
-    pub entries: u64,
-    /// Longest element in bytes.
-    pub value: u64,
+/// What is known of a key beside its value.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LoadedKey<'r> {
+    pub record_type: &'r RecordType,
+    pub elements: u64,
+    /// Length and expiry matter where the key can share a block with a short string.
+    pub key_len: u64,
+    pub has_expiry: bool,
 }
 
-/// Configuration that decides encodings at load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LoadConfig {
-    /// `hash-max-listpack-entries` and `-value` (`ziplist`, `zipmap` before).
-    pub hash: PackedLimits,
-    /// `zset-max-listpack-entries` and `-value`.
-    pub zset: PackedLimits,
-    /// `set-max-listpack-entries` and `-value`; Redis 7.2 and later.
-    pub set: PackedLimits,
-    /// `list-max-ziplist-entries` and `-value`; before Redis 3.2.
-    pub list: PackedLimits,
-    /// `set-max-intset-entries`.
-    pub intset_entries: u64,
-    /// Bytes of a list node; `list-max-listpack-size` -2.
-    pub list_node_bytes: u64,
-}
-
-impl LoadConfig {
-    /// What every version from 2.4 to 9.1 is compiled with (`config.c`; for Redis 2.2 the 64 entries of `redis.h`).
-    pub const DEFAULT: Self = Self {
-        hash: PackedLimits { entries: 512, value: 64 },
-        zset: PackedLimits { entries: 128, value: 64 },
-        set: PackedLimits { entries: 128, value: 64 },
-        list: PackedLimits { entries: 512, value: 64 },
-        intset_entries: 512,
-        list_node_bytes: 8192,
-    };
-}
-
-/// The encoding after the load.
-///
-/// `key_len` and `has_expiry` matter since the key can share a block with a short string.
-pub fn after_load(
+/// The encoding after the load; in one corner it depends on the allocator.
+pub(super) fn after_load(
     server: Server,
     config: &LoadConfig,
-    record_type: &RecordType,
-    elements: u64,
-    key_len: u64,
-    has_expiry: bool,
+    allocator: Option<Allocator>,
+    key: &LoadedKey<'_>,
     tally: &Tally,
 ) -> Encoding {
+    let LoadedKey { record_type, elements, key_len, has_expiry } = *key;
     let packed = |limits: PackedLimits, packed: Encoding, else_: Encoding| {
         if elements <= limits.entries && tally.longest <= limits.value { packed } else { else_ }
     };
     let has_listpacks = server.is_redis_from(7, 0);
     let compact = if has_listpacks { Encoding::Listpack } else { Encoding::Ziplist };
     match record_type.key_type {
-        KeyType::String => string(server, key_len, has_expiry, tally),
+        KeyType::String => string(server, key_len, has_expiry, allocator, tally),
         KeyType::Module(_) | KeyType::Array | KeyType::Other(_) => Encoding::Raw,
         KeyType::Stream => Encoding::Stream,
         KeyType::List => list(server, config, record_type, elements, tally),
@@ -140,7 +111,10 @@ pub fn after_load(
             Layout::Packed { .. } if elements <= config.set.entries => Encoding::Listpack,
             Layout::Packed { .. } => Encoding::Hashtable,
             _ if tally.all_integers && elements <= config.intset_entries => Encoding::Intset,
-            _ if server.is_redis_from(7, 2) => packed(config.set, Encoding::Listpack, Encoding::Hashtable),
+            // Above this limit the loader begins with a table.
+            _ if server.is_redis_from(7, 2) && elements <= config.intset_entries => {
+                packed(config.set, Encoding::Listpack, Encoding::Hashtable)
+            }
             _ => Encoding::Hashtable,
         },
         KeyType::Zset => match record_type.layout {
@@ -174,11 +148,18 @@ fn list(server: Server, config: &LoadConfig, record_type: &RecordType, elements:
         return if short && elements <= config.list.entries { Encoding::Ziplist } else { Encoding::Linkedlist };
     }
     // A list of one packed node that is small enough is that node alone.
-    let one_node = tally.list_nodes == 1 && tally.list_plain_nodes == 0 && tally.list_largest_node <= config.list_node_bytes;
+    let nodes = &tally.list;
+    let small = match config.list_node() {
+        (Some(most), _) => nodes.largest <= most,
+        (None, most) => elements <= most,
+    };
+    // Of a list that Redis 2 and 3.0 packed the loader makes a quicklist and leaves it at that.
+    let is_packed = matches!(record_type.layout, Layout::Packed { .. });
+    let one_node = nodes.count == 1 && nodes.plain == 0 && small && !is_packed;
     if server.is_redis_from(7, 2) && one_node { Encoding::Listpack } else { Encoding::Quicklist }
 }
 
-fn string(server: Server, key_len: u64, has_expiry: bool, tally: &Tally) -> Encoding {
+fn string(server: Server, key_len: u64, has_expiry: bool, allocator: Option<Allocator>, tally: &Tally) -> Encoding {
     let value_len = tally.payload;
     if tally.all_integers {
         return Encoding::Int;
@@ -191,17 +172,27 @@ fn string(server: Server, key_len: u64, has_expiry: bool, tally: &Tally) -> Enco
         Family::Redis if server.is_redis_from(3, 2) => value_len <= 44,
         Family::Redis if server.is_redis_from(3, 0) => value_len <= 39,
         Family::Redis => false,
-        // An expiry that is set after the load finds its place in what the allocator left over, or the block is made anew. A value
-        // shorter than the pointer it replaces does not make the block smaller. Checked with 9.1.2 on libc, which for keys of 108 to
-        // 111 bytes now and then leaves over more, so that an almost empty value stays embedded.
-        Family::Valkey if server.is_valkey_from(9, 1) => {
-            let value_len = if has_expiry { value_len.max(4) } else { value_len };
-            valkey_embeds(128, 8, key_len, false, value_len)
-        }
+        Family::Valkey if server.is_valkey_from(9, 1) => valkey_9_1_embeds(key_len, has_expiry, value_len, allocator),
         Family::Valkey if server.is_valkey_from(8, 1) => value_len <= 44 && valkey_embeds(64, 16, key_len, has_expiry, value_len),
         Family::Valkey => value_len <= 44,
     };
     if embedded { Encoding::Embstr } else { Encoding::Raw }
+}
+
+/// Whether key and value share the object's block in Valkey 9.1.
+///
+/// An expiry that is set after the load finds its place in what the allocator left over, or the block is made anew. A value shorter than
+/// the pointer it replaces does not make the block smaller. Checked with 9.1.2 on libc, which for keys of 108 to 111 bytes now and then
+/// leaves over more, so that an almost empty value stays embedded, and on jemalloc, which leaves nothing over in a block of 121 to 128
+/// bytes. Without a word on the allocator that of the builds at hand counts, which is libc.
+fn valkey_9_1_embeds(key_len: u64, has_expiry: bool, value_len: u64, allocator: Option<Allocator>) -> bool {
+    let embeds = |most, value_len| valkey_embeds(most, 8, key_len, false, value_len);
+    let by_block = embeds(128, value_len.max(4));
+    match allocator {
+        _ if !has_expiry => embeds(128, value_len),
+        None | Some(Allocator::Libc) => by_block,
+        Some(_) => embeds(128, value_len) && (embeds(120, value_len) || !by_block),
+    }
 }
 
 /// Whether key and value share the object's block in Valkey, `most` bytes at most, of which `object` are the object's.
@@ -222,8 +213,9 @@ mod tests {
     #[test]
     fn strings_of_valkey_9_1_with_and_without_expiry() {
         let encoding = |key_len, value_len, has_expiry| {
-            let tally = Tally { payload: value_len, ..Tally::default() };
-            string(Server::valkey(9, 1, 2), key_len, has_expiry, &tally)
+            let mut tally = Tally::default();
+            tally.payload = value_len;
+            string(Server::valkey(9, 1, 2), key_len, has_expiry, None, &tally)
         };
         // The longest value that 9.1.2 embeds beside a key, without and with expiry.
         for (key_len, without, with) in [

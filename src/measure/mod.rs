@@ -1,21 +1,35 @@
 //! Turns a record into a small plain struct of facts.
 
+mod allocator;
+mod config;
+mod costs;
 mod encoding;
 mod lifetime;
 mod memory;
+mod nodes;
+mod overhead;
+mod packing;
+mod radix;
 mod server;
 mod slot;
+mod stream;
+mod table;
 mod tally;
 
-pub use encoding::{Encoding, LoadConfig, PackedLimits};
+pub use allocator::Allocator;
+pub use config::{ConfigMistake, LoadConfig, PackedLimits, ServerConfig};
+pub use encoding::Encoding;
 pub use lifetime::{Lifetime, Snapshot, SnapshotSource};
+pub use overhead::{Overhead, TableKeys};
 pub use server::Server;
 pub use slot::{SLOTS, hash_tag, slot};
 
 use crate::error::Error;
 use crate::rdb::packed::{Entry, PackedForm};
 use crate::rdb::{Frame, KeyType, RecordHead, RecordTail, Role, Sink, Str, StreamCounters, StreamPart};
-use tally::Tally;
+use costs::Costs;
+use encoding::LoadedKey;
+use tally::{Scale, Tallies};
 
 /// What is known of one key. Borrowed from the dump; nothing in it owns memory.
 #[derive(Debug, Clone, Copy)]
@@ -105,8 +119,27 @@ pub struct Model {
     pub server: Server,
     /// Its limits.
     pub config: LoadConfig,
+    /// Its allocator; unless known, the jemalloc that servers bundle.
+    pub allocator: Option<Allocator>,
+    /// It is a cluster's.
+    pub cluster: bool,
+    /// Bytes of the header of an object; [`Model::OBJECT`] but for KeyDB.
+    pub object_bytes: u64,
     /// The moment against which expiries are judged.
     pub snapshot: Option<Snapshot>,
+}
+
+impl Model {
+    /// Bytes of the header of an object.
+    pub const OBJECT: u64 = 16;
+
+    fn scale(&self) -> Scale<'_> {
+        // Redis 4.0 is the first that can be asked; older dumps are described as if it had loaded them.
+        let server = self.server.at_least(Server::redis(4, 0, 14));
+        let mut costs = Costs::new(server, self.allocator.unwrap_or_default(), self.cluster);
+        costs.object = self.object_bytes;
+        Scale { server, config: &self.config, costs }
+    }
 }
 
 /// Receives facts, and what stands between them.
@@ -138,7 +171,8 @@ pub struct Measure<'m, F> {
     model: &'m Model,
     /// Where facts go.
     pub facts: F,
-    tally: Tally,
+    scale: Scale<'m>,
+    tallies: Tallies,
     field_expiry: Option<FieldExpiry>,
     stream: StreamFacts,
 }
@@ -146,7 +180,8 @@ pub struct Measure<'m, F> {
 impl<'m, F: FactSink> Measure<'m, F> {
     /// Measures by `model` into `facts`.
     pub fn new(model: &'m Model, facts: F) -> Self {
-        Self { model, facts, tally: Tally::default(), field_expiry: None, stream: StreamFacts::default() }
+        let (scale, tallies) = (model.scale(), Tallies::default());
+        Self { model, facts, scale, tallies, field_expiry: None, stream: StreamFacts::default() }
     }
 }
 
@@ -156,8 +191,8 @@ impl<F: FactSink> Sink for Measure<'_, F> {
     }
 
     #[inline]
-    fn begin(&mut self, _head: &RecordHead<'_>) {
-        self.tally.clear();
+    fn begin(&mut self, head: &RecordHead<'_>) {
+        self.tallies.begin(&head.record_type, &self.scale);
         self.field_expiry = None;
     }
 
@@ -168,11 +203,12 @@ impl<F: FactSink> Sink for Measure<'_, F> {
         {
             self.facts.doubtful_size(fault);
         }
-        self.tally.text(text);
-        if role == Role::Element {
-            self.tally.list_nodes += 1;
-            self.tally.list_plain_nodes += 1;
-        }
+        self.tallies.sums.text(role, text, &self.scale);
+    }
+
+    #[inline]
+    fn score(&mut self, score: f64) {
+        self.tallies.sums.score(score, &self.scale);
     }
 
     #[inline]
@@ -181,16 +217,27 @@ impl<F: FactSink> Sink for Measure<'_, F> {
     }
 
     #[inline]
-    fn packed(&mut self, form: PackedForm, len: u64, entries: u64) {
-        self.tally.packed(form, len, entries);
+    fn opens_entries(&self, len: u64, entries: u64) -> bool {
+        self.tallies.sums.opens(entries) || self.opens(len)
     }
 
     #[inline]
-    fn entry(&mut self, _role: Role, entry: Entry<'_>) {
-        self.tally.entry(entry.len());
+    fn packed(&mut self, _form: PackedForm, len: u64, entries: u64) {
+        self.tallies.packed(len, entries, &self.scale);
+    }
+
+    #[inline]
+    fn stored(&mut self, entry: Entry<'_>) {
+        self.tallies.sums.stored(&entry, &self.scale);
+    }
+
+    #[inline]
+    fn entry(&mut self, role: Role, entry: Entry<'_>) {
+        self.tallies.sums.entry(role, &entry, &self.scale);
     }
 
     fn field_expiry(&mut self, at_ms: Option<i64>) {
+        self.tallies.field_expiry(at_ms, &self.scale);
         let Some(at_ms) = at_ms else { return };
         let expired = u64::from(self.model.snapshot.is_some_and(|snapshot| at_ms <= snapshot.at_ms));
         let before = self.field_expiry.unwrap_or(FieldExpiry { fields: 0, expired: 0, min_ms: at_ms, max_ms: at_ms });
@@ -203,6 +250,7 @@ impl<F: FactSink> Sink for Measure<'_, F> {
     }
 
     fn stream(&mut self, part: StreamPart<'_>) {
+        self.tallies.part(&part, &self.scale);
         match part {
             // The counters come first of what is kept.
             StreamPart::Counters(counters) => self.stream = StreamFacts { counters, ..StreamFacts::default() },
@@ -221,12 +269,21 @@ impl<F: FactSink> Sink for Measure<'_, F> {
 
     #[inline]
     fn end(&mut self, head: &RecordHead<'_>, tail: &RecordTail) {
-        let Model { server, config, snapshot } = self.model;
+        let Self { scale, tallies, .. } = self;
+        let Model { server, config, allocator, snapshot, .. } = self.model;
         let key_type = head.record_type.key_type;
+        if key_type == KeyType::List {
+            tallies.sums.list.settle(scale);
+        }
         let key_len = head.key.len() as u64;
         let elements = tail.elements.unwrap_or(0);
         let has_expiry = head.expires_at_ms.is_some();
-        let encoding = encoding::after_load(*server, config, &head.record_type, elements, key_len, has_expiry, &self.tally);
+        let key = LoadedKey { record_type: &head.record_type, elements, key_len, has_expiry };
+        let loaded_by = |server| encoding::after_load(server, config, *allocator, &key, &tallies.sums);
+        let encoding = loaded_by(*server);
+        let counted = if scale.server == *server { encoding } else { loaded_by(scale.server) };
+        let memory_bytes = memory::of(&key, counted, tallies, scale);
+        let sums = &tallies.sums;
         let payload_known = match key_type {
             KeyType::String => true,
             KeyType::Module(_) | KeyType::Array | KeyType::Other(_) => false,
@@ -240,11 +297,11 @@ impl<F: FactSink> Sink for Measure<'_, F> {
             key_type,
             encoding,
             elements: tail.elements,
-            payload_bytes: payload_known.then_some(self.tally.payload + self.tally.opened),
-            largest_element_bytes: payload_known.then_some(self.tally.longest),
-            longest_seen_bytes: self.tally.longest,
+            payload_bytes: payload_known.then_some(sums.payload.saturating_add(sums.opened)),
+            largest_element_bytes: payload_known.then_some(sums.longest),
+            longest_seen_bytes: sums.longest,
             serialized_bytes: tail.serialized_bytes,
-            memory_bytes: memory::estimate(key_type, encoding, key_len, elements, &self.tally),
+            memory_bytes,
             expires_at_ms: head.expires_at_ms,
             lifetime: Lifetime::of(head.expires_at_ms, *snapshot),
             slot: slot(head.key),

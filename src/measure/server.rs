@@ -1,8 +1,12 @@
 //! The server whose loaded data is described: product and version.
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::rdb::{Dialect, Family};
+
+/// Patch level of the newest release of a line, whichever that is.
+const NEWEST_PATCH: u16 = u16::MAX;
 
 /// Product and version of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,6 +28,11 @@ impl Server {
         Self { family: Family::Valkey, version: [major, minor, patch] }
     }
 
+    /// The newest release of the line `major.minor`.
+    pub const fn line(family: Family, major: u16, minor: u16) -> Self {
+        Self { family, version: [major, minor, NEWEST_PATCH] }
+    }
+
     /// The server that an AUX version names; `None` where the text is no release (255.255.255, an odd minor above 2 as
     /// development builds have).
     pub fn release(family: Family, text: &str) -> Option<Self> {
@@ -36,24 +45,30 @@ impl Server {
         released.then_some(Self { family, version })
     }
 
+    /// This server, or `least` where it is an older one of Redis.
+    pub fn at_least(self, least: Self) -> Self {
+        if self.family == Family::Redis && self.version < least.version { least } else { self }
+    }
+
     /// The first server that wrote an RDB version.
     pub fn first_of(dialect: Dialect) -> Self {
-        match (dialect.family, dialect.version) {
-            (Family::Valkey, _) => Self::valkey(9, 0, 0),
-            (Family::Redis, 0 | 1) => Self::redis(2, 2, 0),
-            (Family::Redis, 2) => Self::redis(2, 4, 0),
-            (Family::Redis, 3..=6) => Self::redis(2, 6, 0),
-            (Family::Redis, 7) => Self::redis(3, 2, 0),
-            (Family::Redis, 8) => Self::redis(4, 0, 0),
-            (Family::Redis, 9) => Self::redis(5, 0, 0),
-            (Family::Redis, 10) => Self::redis(7, 0, 0),
-            (Family::Redis, 11) => Self::redis(7, 2, 0),
-            (Family::Redis, 12) => Self::redis(7, 4, 0),
-            (Family::Redis, 13) => Self::redis(8, 6, 0),
-            (Family::Redis, 14) => Self::redis(8, 8, 0),
-            (Family::Redis, 15) => Self::redis(8, 10, 0),
-            (Family::Redis, _) => Self::redis(8, 12, 0),
-        }
+        let (family, major, minor) = match (dialect.family, dialect.version) {
+            (Family::Valkey, _) => (Family::Valkey, 9, 0),
+            (Family::Redis, 0 | 1) => (Family::Redis, 2, 2),
+            (Family::Redis, 2) => (Family::Redis, 2, 4),
+            (Family::Redis, 3..=6) => (Family::Redis, 2, 6),
+            (Family::Redis, 7) => (Family::Redis, 3, 2),
+            (Family::Redis, 8) => (Family::Redis, 4, 0),
+            (Family::Redis, 9) => (Family::Redis, 5, 0),
+            (Family::Redis, 10) => (Family::Redis, 7, 0),
+            (Family::Redis, 11) => (Family::Redis, 7, 2),
+            (Family::Redis, 12) => (Family::Redis, 7, 4),
+            (Family::Redis, 13) => (Family::Redis, 8, 6),
+            (Family::Redis, 14) => (Family::Redis, 8, 8),
+            (Family::Redis, 15) => (Family::Redis, 8, 10),
+            (Family::Redis, _) => (Family::Redis, 8, 12),
+        };
+        Self::line(family, major, minor)
     }
 
     /// True for Redis from `major.minor` on, and for Valkey, which branched off after 7.2, where that is at most 7.2.
@@ -76,8 +91,34 @@ impl fmt::Display for Server {
             Family::Redis => "Redis",
             Family::Valkey => "Valkey",
         };
-        let [major, minor, patch] = self.version;
-        write!(f, "{product} {major}.{minor}.{patch}")
+        match self.version {
+            [major, minor, NEWEST_PATCH] => write!(f, "{product} {major}.{minor}"),
+            [major, minor, patch] => write!(f, "{product} {major}.{minor}.{patch}"),
+        }
+    }
+}
+
+impl FromStr for Server {
+    type Err = String;
+
+    /// Reads `8.2`, `7.0.15` or `valkey-9.1`; without a patch level it is the newest release of the line.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (family, version) = match text.split_once('-') {
+            Some(("valkey", version)) => (Family::Valkey, version),
+            Some(("redis", version)) => (Family::Redis, version),
+            _ => (Family::Redis, text),
+        };
+        let numbers: Option<Vec<u16>> = version.split('.').map(|part| part.parse().ok()).collect();
+        let server = match numbers.as_deref() {
+            Some([major, minor]) => Some(Self::line(family, *major, *minor)),
+            Some([major, minor, patch]) => Some(Self { family, version: [*major, *minor, *patch] }),
+            _ => None,
+        };
+        // Valkey begins with 7.2.
+        server
+            .filter(|server| (family == Family::Redis) || server.version >= [7, 2, 0])
+            .filter(|server| server.version[0] < 100)
+            .ok_or_else(|| format!("{text:?} is no server version: write it as 8.2, 7.0.15 or valkey-9.1"))
     }
 }
 
@@ -91,6 +132,16 @@ mod tests {
         assert_eq!(Server::release(Family::Valkey, "8.1.0-rc1"), Some(Server::valkey(8, 1, 0)));
         for text in ["255.255.255", "8.9.240", "999", "", "seven"] {
             assert_eq!(Server::release(Family::Redis, text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn versions_as_they_are_given() {
+        assert_eq!("7.0.15".parse(), Ok(Server::redis(7, 0, 15)));
+        assert_eq!("valkey-9.1".parse(), Ok(Server::line(Family::Valkey, 9, 1)));
+        assert_eq!("redis-8.2".parse::<Server>().map(|server| server.to_string()), Ok("Redis 8.2".into()));
+        for text in ["8", "", "eight", "valkey-6.2", "keydb-6.3", "255.255.255"] {
+            assert!(text.parse::<Server>().is_err(), "{text}");
         }
     }
 

@@ -199,6 +199,14 @@ pub trait Sink {
         false
     }
 
+    /// Whether a packed value of `len` plain bytes is opened whose header counts `entries`; unless overridden, its length decides.
+    fn opens_entries(&self, len: u64, _entries: u64) -> bool {
+        self.opens(len)
+    }
+
+    /// An entry of a packed value that is opened, as it is stored and whatever its role; what the role makes of it comes next.
+    fn stored(&mut self, _entry: Entry<'_>) {}
+
     /// Whether faults that no server minds are reported too.
     fn is_strict(&self) -> bool {
         false

@@ -189,7 +189,7 @@ pub(super) fn packed<S: Sink>(
     match form.count(&head[..filled], blob.len()) {
         // What a server makes of a zipmap depends on its longest value, and field expiries stand among the entries: only a look inside
         // can tell.
-        Ok(Some(entries)) if form != PackedForm::Zipmap && roles.turns.len() < 3 && !sink.opens(blob.len()) => {
+        Ok(Some(entries)) if form != PackedForm::Zipmap && roles.turns.len() < 3 && !sink.opens_entries(blob.len(), entries) => {
             sink.packed(form, blob.len(), entries);
             Some(entries)
         }
@@ -225,6 +225,7 @@ fn packed_entries<S: Sink>(
     let mut turn = 0;
     let mut wrong = None;
     let walked = form.entries(bytes, |entry: Entry<'_>| {
+        sink.stored(entry);
         if lead > 0 {
             lead -= 1;
             return;

@@ -83,8 +83,18 @@ impl Head {
         }
     }
 
+    /// True for a dump of KeyDB, whose versions Redis never released.
+    pub fn is_keydb(&self) -> bool {
+        let number = self.aux("redis-ver").unwrap_or_default();
+        number.starts_with("6.3.") && self.product() == "Redis"
+    }
+
     /// The server that is taken to load the dump: the one that wrote it, or the first that wrote this version of the format.
     pub fn server(&self) -> Server {
+        if self.is_keydb() {
+            // KeyDB 6.3 branched off Redis 6.2.
+            return Server::redis(6, 2, 0);
+        }
         let valkey = self.aux("valkey-ver").and_then(|text| Server::release(Family::Valkey, text));
         let redis = self.aux("redis-ver").and_then(|text| Server::release(Family::Redis, text));
         valkey.or(redis).unwrap_or_else(|| Server::first_of(self.dialect()))

@@ -52,6 +52,7 @@ fn summary(report: &Report, dumps: &[Dump]) -> Table {
         row("framing_bytes", report.framing_bytes(), Unit::Bytes),
         row("serialized_bytes", total.serialized_bytes, Unit::Bytes),
         row("memory_bytes", total.memory_bytes, Unit::Bytes),
+        row("overhead_bytes", report.overhead_bytes, Unit::Bytes),
         row("keys", total.keys, Unit::Count),
         row("elements", total.elements, Unit::Count),
         row("permanent_keys", total.permanent_keys, Unit::Count),

@@ -63,8 +63,13 @@ impl<const DEEP: bool> PieceSink for Collect<DEEP> {
 
 /// Opens a dump with the default options.
 pub fn open(path: &Path) -> Dump {
+    open_with(path, &Options::default())
+}
+
+/// Opens a dump with these options.
+pub fn open_with(path: &Path, options: &Options) -> Dump {
     let input = Input::open(path).expect("the dump can be opened");
-    Dump::new(input, &Options::default()).expect("it is a dump")
+    Dump::new(input, options).expect("it is a dump")
 }
 
 /// Every fact of a dump in file order, packed values opened where `DEEP`.
