@@ -754,7 +754,7 @@ fn mistakes_elsewhere() {
         ("[limits]\ndatabases = 0\n", "2:13: invalid type: integer `0`, expected a sequence".into()),
         (
             "limit = 1\n",
-            "1:1: unknown field `limit`, expected one of `separator`, `segments`, `limits`, `class`, `capacity`".into(),
+            "1:1: unknown field `limit`, expected one of `separator`, `segments`, `limits`, `class`, `capacity`, `server`".into(),
         ),
         (
             "[capacity]\nmaxmemory = \"64gb\"\npolicy = \"lru\"\n",
