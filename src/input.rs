@@ -157,9 +157,17 @@ fn enveloped(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
+/// Bytes that one compressed byte of an envelope may stand for; dumps come nowhere near, and LZ4 could reach 255.
+const MOST_EXPANSION: u64 = 100;
+
 /// The dump in an LZ4 frame.
 fn unwrap_envelope(frame: &[u8]) -> io::Result<Vec<u8>> {
+    let most = (frame.len() as u64).saturating_mul(MOST_EXPANSION).max(1 << 20);
     let mut dump = Vec::new();
-    lz4_flex::frame::FrameDecoder::new(frame).read_to_end(&mut dump)?;
+    lz4_flex::frame::FrameDecoder::new(frame).take(most + 1).read_to_end(&mut dump)?;
+    if dump.len() as u64 > most {
+        let why = format!("the compressed dump expands more than {MOST_EXPANSION}-fold; it is damaged or made to fill memory");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
     Ok(dump)
 }

@@ -93,28 +93,44 @@ fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
     })
 }
 
-/// A folder that files are written to.
-pub struct Folder(PathBuf);
+/// A folder that files are written to. One that was made for them and gets none is taken away again.
+pub struct Folder {
+    path: PathBuf,
+    is_new: bool,
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.is_new {
+            // Only an empty folder can be removed this way.
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+}
 
 impl Folder {
     /// Makes sure that `path` is a folder to write to: new, empty, or any with `force`.
     pub fn prepare(path: &Path, force: bool) -> io::Result<Self> {
+        let mut is_new = false;
         match fs::read_dir(path).map(|entries| entries.count()) {
             Ok(1..) if !force => {
                 let why = "the folder is not empty; name another one, or give --force to replace the files of a report in it";
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
             }
             Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => fs::create_dir_all(path)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir_all(path)?;
+                is_new = true;
+            }
             Err(error) => return Err(error),
         }
         // Found out now rather than after the scan.
         temporary_in(path)?;
-        Ok(Self(path.into()))
+        Ok(Self { path: path.into(), is_new })
     }
 
     /// A file in the folder.
     pub fn file(&self, name: &str) -> io::Result<WholeFile> {
-        WholeFile::create(&self.0.join(name)).map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))
+        WholeFile::create(&self.path.join(name)).map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))
     }
 }

@@ -587,3 +587,28 @@ fn expiries_of_the_rdbtools_columns() {
     assert_eq!(column(&rows, "key"), ["whole", "ms", "new-year", "never"]);
     assert_eq!(column(&rows, "expiry"), ["2013-06-21T16:44:08", "2022-12-25T10:11:12.573000", "2026-01-01T00:00:00", ""]);
 }
+
+#[test]
+fn a_folder_that_gets_no_report_is_taken_away_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let new = folder.path().join("new");
+    let missing = folder.path().join("missing.rdb");
+    let run = run(["report", missing.to_str().unwrap(), "-o", new.to_str().unwrap()]);
+    assert_eq!(run.code, 3);
+    assert!(!new.exists());
+}
+
+#[test]
+fn a_size_that_no_server_takes_is_damage_and_in_no_sum() {
+    // Four compressed bytes that declare 2^30.
+    let body = [&b"\xfe\x00\x00\x03big\xc3\x04\x80\x40\x00\x00\x00"[..], b"\xe0\xff\xff\xff", b"\x00\x01k\x01v"].concat();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("dump.rdb");
+    std::fs::write(&path, support::dump(b"REDIS0010", &body)).unwrap();
+    let run = run(["keys", path.to_str().unwrap(), "--format", "jsonl"]);
+    assert_eq!(run.code, 3);
+    assert!(run.stderr.contains("declared size 1073741824 is above 352"), "{}", run.stderr);
+    let rows: Vec<serde_json::Value> = run.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 2);
+    assert!(rows[0]["memory_bytes"].as_u64().unwrap() < 1000, "{}", rows[0]);
+}

@@ -31,6 +31,9 @@ use costs::Costs;
 use encoding::LoadedKey;
 use tally::{Scale, Tallies};
 
+/// Longest string that is taken at the word of its header: what a server takes from a client by default (`proto-max-bulk-len`).
+const MOST_DOUBTFUL_BYTES: u64 = 512 << 20;
+
 /// What is known of one key. Borrowed from the dump; nothing in it owns memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Fact<'a> {
@@ -197,11 +200,17 @@ impl<F: FactSink> Sink for Measure<'_, F> {
     }
 
     #[inline]
-    fn text(&mut self, role: Role, text: Str<'_>) {
+    fn text(&mut self, role: Role, mut text: Str<'_>) {
         if matches!(text, Str::Lzf { .. })
             && let Some(fault) = text.cannot_expand()
         {
-            self.facts.doubtful_size(fault);
+            if text.len() <= MOST_DOUBTFUL_BYTES {
+                self.facts.doubtful_size(fault);
+            } else {
+                // No server takes such a string, and sums that have it are worth nothing.
+                self.facts.value_fault(fault);
+                text = Str::Raw(&[]);
+            }
         }
         self.tallies.sums.text(role, text, &self.scale);
     }
