@@ -3,7 +3,10 @@
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
+use std::sync::Arc;
+
 use super::automaton::SegmentSet;
+use super::literals::Literals;
 use super::pattern::{Pattern, Segment, Tail};
 use crate::classify::Separators;
 
@@ -29,8 +32,8 @@ struct Node {
     end: Rank,
     /// Rank of the pattern that takes whatever follows.
     rest: Rank,
-    literals: HashMap<Box<[u8]>, usize>,
-    others: Option<SegmentSet>,
+    literals: Literals,
+    others: Option<Arc<SegmentSet>>,
     /// Smallest rank of what follows one of `others`.
     others_best: Rank,
     /// What follows each segment of `others`.
@@ -67,7 +70,9 @@ impl Matcher {
         for (rank, &class) in (0..).zip(&classes) {
             place(&mut building, &patterns[class], rank);
         }
-        let mut nodes = building.into_iter().map(Building::finish).collect::<Result<Vec<_>, _>>()?;
+        // Most places have the same few placeholders: one automaton serves them all, and stays in the cache.
+        let mut sets = HashMap::new();
+        let mut nodes = building.into_iter().map(|node| node.finish(&mut sets)).collect::<Result<Vec<_>, _>>()?;
         for at in 0..nodes.len() {
             let follower = |follower: &Follower| match *follower {
                 Follower::Node(next) => nodes[next].best,
@@ -98,7 +103,7 @@ impl Matcher {
             return;
         };
         let (segment, after) = self.separators.split(rest);
-        if let Some(&next) = node.literals.get(segment) {
+        if let Some(next) = node.literals.get(segment) {
             self.search(next, after, best);
         }
         // A key with more literal segments found has no need of the automaton.
@@ -142,14 +147,22 @@ struct Building {
 }
 
 impl Building {
-    fn finish(self) -> Result<Node, String> {
-        let others = if self.regexes.is_empty() { None } else { Some(SegmentSet::new(&self.regexes)?) };
+    fn finish(self, sets: &mut HashMap<Vec<String>, Arc<SegmentSet>>) -> Result<Node, String> {
+        let others = match sets.get(&self.regexes) {
+            _ if self.regexes.is_empty() => None,
+            Some(set) => Some(Arc::clone(set)),
+            None => {
+                let set = Arc::new(SegmentSet::new(&self.regexes)?);
+                sets.insert(self.regexes, Arc::clone(&set));
+                Some(set)
+            }
+        };
         let rank = |rank: Option<Rank>| rank.unwrap_or(NO_RANK);
         Ok(Node {
             best: rank(self.best),
             end: rank(self.end),
             rest: rank(self.rest),
-            literals: self.literals,
+            literals: Literals::new(self.literals.into_iter()),
             others,
             others_best: NO_RANK,
             followers: self.followers,

@@ -2,6 +2,7 @@
 
 mod automaton;
 mod file;
+mod literals;
 mod matcher;
 mod pattern;
 mod placeholder;
