@@ -409,10 +409,13 @@ mod absurd {
         ends(b"REDIS0012", &[&b"\x0f\x01x\x01\x10"[..], &[0; 16], &node, &len(u64::MAX), b"\0\0\0"].concat(), 3);
     }
 
-    /// The value ends where its compressed bytes do, so the key counts; that it cannot be so long is a warning.
+    /// The value ends where its compressed bytes do, so the key counts. That it cannot be so long is a warning up to what a server takes
+    /// from a client, and damage above.
     #[test]
     fn compressed_string_of_2_to_32_bytes() {
-        ends(b"REDIS0012", &[b"\0\x01x", &lzf(b"\x03abcd", u64::from(u32::MAX))[..]].concat(), 0);
+        let string = |len: u64| [b"\0\x01x", &lzf(b"\x03abcd", len)[..]].concat();
+        ends(b"REDIS0012", &string(512 << 20), 0);
+        ends(b"REDIS0012", &string(u64::from(u32::MAX)), 3);
     }
 
     #[test]
