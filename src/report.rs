@@ -52,6 +52,8 @@ pub struct Report {
     pub big_keys: Vec<BigKey>,
     /// Fields with an expiry of their own.
     pub fields: FieldCounts,
+    /// The largest permanent keys all of whose fields expire, with their class.
+    pub emptied_keys: Vec<(KeyRow, String)>,
     /// Streams with their class, those with most entries first.
     pub streams: Vec<(KeyRow, String)>,
     /// The largest permanent keys with their class.
@@ -142,7 +144,7 @@ impl Report {
         let total = census.total();
         let mut classifier = Classifier::new(contracts.cloned());
         let big_keys = big_keys(&mut census, &mut classifier, dumps);
-        let (permanent, streams) = (census.take_permanent(), census.take_streams());
+        let (permanent, emptied, streams) = (census.take_permanent(), census.take_emptied(), census.take_streams());
         let mut with_class = |rows: Vec<KeyRow>| -> Vec<(KeyRow, String)> {
             rows.into_iter()
                 .map(|row| {
@@ -151,7 +153,7 @@ impl Report {
                 })
                 .collect()
         };
-        let (permanent_keys, streams) = (with_class(permanent), with_class(streams));
+        let (permanent_keys, emptied_keys, streams) = (with_class(permanent), with_class(emptied), with_class(streams));
         let overhead_bytes = overhead(&census, dumps, &outcomes);
         let Census { types, databases, slots, registered, discovered, memory_squares, fields, .. } = census;
         let modules = types
@@ -178,6 +180,7 @@ impl Report {
             classes: shown_classes(registered_classes(registered, contracts), discovered.into_classes(), &total),
             memory_squares,
             fields,
+            emptied_keys,
             streams,
             keys_walked: outcomes.iter().map(|outcome| outcome.passed.keys).sum(),
             big_keys,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use support::{Report, fixtures, run};
 
-const REPORT: [(&str, &str); 15] = [
+const REPORT: [(&str, &str); 16] = [
     (
         "classes.csv",
         "class,pattern,registered,owner,keys,keys_share,memory_bytes,memory_share,serialized_bytes,elements,\
@@ -26,7 +26,8 @@ const REPORT: [(&str, &str); 15] = [
         "rank,rule,db,key,class,type,encoding,elements,payload_bytes,largest_element_bytes,memory_bytes,\
          serialized_bytes,ttl_seconds,slot,input,parts,big_and_volatile",
     ),
-    ("permanent_keys.csv", "rank,db,key,class,type,encoding,elements,memory_bytes,serialized_bytes,slot,input,state"),
+    ("permanent_keys.csv", "rank,db,key,class,type,encoding,elements,memory_bytes,serialized_bytes,slot,input"),
+    ("permanent_keys_emptied.csv", "rank,db,key,class,type,encoding,elements,memory_bytes,serialized_bytes,slot,input"),
     ("databases.csv", "db,keys,memory_bytes,serialized_bytes,elements,permanent_keys,expired_keys,expired_memory_bytes"),
     ("slots.csv", "slot,keys,memory_bytes,serialized_bytes,elements,permanent_keys,expired_keys,expired_memory_bytes"),
     (

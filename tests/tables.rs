@@ -304,3 +304,21 @@ fn no_cell_is_a_formula() {
     }
     assert!(cells > 100_000, "{cells}");
 }
+
+/// The truth tells of each hash how many fields it has and how many of them expire; a key without expiry all of whose fields do is
+/// permanent in name only.
+#[test]
+fn permanent_keys_that_empty_themselves_are_those_of_the_server() {
+    let truth = support::truth::Truth::beside(&support::fixtures().join("truth/redis-8.2.3-zoo.rdb"));
+    let emptied = |line: &&support::truth::TruthLine| {
+        line.expire_at_ms.is_none() && line.hfe_fields > Some(0) && line.hfe_fields == line.count
+    };
+    let live: std::collections::BTreeSet<Vec<u8>> = truth.lines.iter().filter(emptied).map(|line| line.key.clone()).collect();
+    assert!(live.len() >= 5, "{}", live.len());
+    let report = support::Report::of([support::fixtures().join("truth/redis-8.2.3-zoo.rdb")]);
+    let listed: std::collections::BTreeSet<Vec<u8>> =
+        report.table("permanent_keys_emptied").iter().map(|row| rdbscope::key_text::unescape(&row["key"]).unwrap()).collect();
+    // What the server dropped while loading has no answer.
+    let dropped = |key: &Vec<u8>| truth.meta.expired_on_load.iter().chain(&truth.meta.lost_fields).any(|(_, gone)| gone == key);
+    assert_eq!(listed.iter().filter(|key| !dropped(key)).cloned().collect::<std::collections::BTreeSet<_>>(), live);
+}

@@ -145,6 +145,7 @@ pub struct Census {
     pub fields: FieldCounts,
     permanent: TopKeys,
     over: TopKeys,
+    emptied: TopKeys,
     streams: TopKeys,
     /// Largest keys of each type, by memory and by elements. Module types are one.
     top: Vec<(Option<KeyType>, TopKeys, TopKeys)>,
@@ -169,6 +170,7 @@ impl Census {
             fields: FieldCounts::default(),
             permanent: TopKeys::new(lists.permanent),
             over: TopKeys::new(lists.over),
+            emptied: TopKeys::new(lists.permanent),
             streams: TopKeys::new(lists.streams),
             top: Vec::new(),
             last_db: None,
@@ -242,6 +244,7 @@ impl Census {
         self.discovered.merge(other.discovered);
         self.memory_squares = self.memory_squares.saturating_add(other.memory_squares);
         self.fields.merge(&other.fields);
+        self.emptied.merge(other.emptied);
         self.streams.merge(other.streams);
         self.permanent.merge(other.permanent);
         self.over.merge(other.over);
@@ -283,6 +286,11 @@ impl Census {
         std::mem::replace(&mut self.over, TopKeys::new(0)).into_sorted()
     }
 
+    /// Permanent keys all of whose fields expire, largest first.
+    pub fn take_emptied(&mut self) -> Vec<KeyRow> {
+        std::mem::replace(&mut self.emptied, TopKeys::new(0)).into_sorted()
+    }
+
     /// Streams, those with most entries first.
     pub fn take_streams(&mut self) -> Vec<KeyRow> {
         std::mem::replace(&mut self.streams, TopKeys::new(0)).into_sorted()
@@ -318,6 +326,9 @@ impl Census {
         let memory = fact.memory_bytes.unwrap_or(0);
         if fact.lifetime == Lifetime::Permanent {
             self.permanent.offer(memory, fact, input);
+            if fact.all_fields_expire() {
+                self.emptied.offer(memory, fact, input);
+            }
         }
         if self.limits.of(registered).broken_by(fact) {
             self.over.offer(memory, fact, input);

@@ -37,8 +37,6 @@ pub struct KeyRow {
     pub lifetime: Lifetime,
     /// Slot.
     pub slot: u16,
-    /// The key stays and every field of it expires.
-    pub all_fields_expire: bool,
     /// What is known of a stream.
     pub stream: Option<StreamFacts>,
 }
@@ -60,7 +58,6 @@ impl KeyRow {
             serialized_bytes: fact.serialized_bytes,
             lifetime: fact.lifetime,
             slot: fact.slot,
-            all_fields_expire: fact.all_fields_expire(),
             stream: fact.stream,
         }
     }

@@ -30,7 +30,8 @@ pub fn all(report: &Report, dumps: &[Dump], names: &Names) -> Vec<Table> {
         ttl_histogram(report, names),
         size_histogram(report, names),
         big_keys(report, names),
-        permanent_keys(report, names),
+        permanent_list("permanent_keys", &report.permanent_keys, names),
+        permanent_list("permanent_keys_emptied", &report.emptied_keys, names),
         permanent_classes(report, names),
         slots(report),
         slot_skew(report),
@@ -307,7 +308,8 @@ fn big_keys(report: &Report, names: &Names) -> Table {
     }
 }
 
-fn permanent_keys(report: &Report, names: &Names) -> Table {
+/// Permanent keys of one state: all, or those that stay though every field of theirs expires.
+fn permanent_list(table: &'static str, keys: &[(KeyRow, String)], names: &Names) -> Table {
     let row = |(rank, (key, class)): (u64, &(KeyRow, String))| {
         vec![
             rank.into(),
@@ -321,16 +323,15 @@ fn permanent_keys(report: &Report, names: &Names) -> Table {
             key.serialized_bytes.into(),
             u64::from(key.slot).into(),
             u64::from(key.input).into(),
-            Cell::text(if key.all_fields_expire { "fields expire" } else { "permanent" }),
         ]
     };
     Table {
-        name: "permanent_keys",
+        name: table,
         columns: columns![
             "rank" Count, "db" Count, "key" Text, "class" Text, "type" Text, "encoding" Text, "elements" Count, "memory_bytes" Bytes,
-            "serialized_bytes" Bytes, "slot" Count, "input" Count, "state" Text,
+            "serialized_bytes" Bytes, "slot" Count, "input" Count,
         ],
-        rows: (1..).zip(&report.permanent_keys).map(row).collect(),
+        rows: (1..).zip(keys).map(row).collect(),
     }
 }
 
