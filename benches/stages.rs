@@ -60,6 +60,7 @@ fn facts(keys: &[Vec<u8>]) -> Vec<Fact<'_>> {
                 freq: None,
                 field_expiry: None,
                 stream: None,
+                what_if: None,
             }
         })
         .collect()
@@ -88,7 +89,7 @@ fn by_key(criterion: &mut Criterion) {
         let mut classes = Discovery::<ClassStats>::default();
         b.iter(|| {
             for shape in &shapes {
-                black_box(classes.class(shape).counts.keys);
+                black_box(classes.class(shape).0.counts.keys);
             }
         });
     });

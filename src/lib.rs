@@ -34,6 +34,7 @@
 //! # Ok::<(), rdbscope::Error>(())
 //! ```
 
+pub mod advice;
 pub mod analyse;
 pub mod census;
 pub mod classify;

@@ -4,6 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use crate::advice::{self, Advice};
 use crate::analyse::{Dump, Outcome};
 use crate::census::{Census, ClassStats, Counts, FieldCounts, KeyRow, PlaceCounts};
 use crate::classify::{Classifier, Merge};
@@ -58,6 +59,8 @@ pub struct Report {
     pub streams: Vec<(KeyRow, String)>,
     /// The largest permanent keys with their class.
     pub permanent_keys: Vec<(KeyRow, String)>,
+    /// What would save memory.
+    pub advice: Vec<Advice>,
 }
 
 /// The slots that the inputs own.
@@ -155,6 +158,11 @@ impl Report {
         };
         let (permanent_keys, emptied_keys, streams) = (with_class(permanent), with_class(emptied), with_class(streams));
         let overhead_bytes = overhead(&census, dumps, &outcomes);
+        let separators = contracts.map_or(&b":"[..], |contracts| &contracts.separators);
+        let mut advice = dumps.first().map_or_else(Vec::new, |dump| {
+            let entities = std::mem::take(&mut census.entities);
+            advice::hashes(entities, &dump.model, separators, |key| census.class_pattern(key, &mut classifier))
+        });
         let Census { types, databases, slots, registered, discovered, memory_squares, fields, .. } = census;
         let modules = types
             .iter()
@@ -169,6 +177,11 @@ impl Report {
             slots.dedup();
             slots
         };
+        let classes = shown_classes(registered_classes(registered, contracts), discovered.into_classes(), &total);
+        if let Some(dump) = dumps.first() {
+            advice.extend(advice::of_classes(&classes, &dump.model, separators));
+            advice.sort();
+        }
         Self {
             total,
             types: types_by_name(types),
@@ -177,7 +190,8 @@ impl Report {
             overhead_bytes,
             population: if recorded.is_empty() { Population::All } else { Population::Recorded(recorded) },
             slots,
-            classes: shown_classes(registered_classes(registered, contracts), discovered.into_classes(), &total),
+            classes,
+            advice,
             memory_squares,
             fields,
             emptied_keys,
@@ -205,7 +219,6 @@ impl Report {
     }
 }
 
-/// Sums types of one name, which modules of several versions have, and sorts them: most memory first.
 /// Tables of each input's databases, or, where each slot has its own, of the slots.
 fn overhead(census: &Census, dumps: &[Dump], outcomes: &[Outcome]) -> u64 {
     let mut sum = 0u64;
@@ -228,6 +241,7 @@ fn overhead(census: &Census, dumps: &[Dump], outcomes: &[Outcome]) -> u64 {
     census.slots.iter().fold(sum, |sum, counts| sum.saturating_add(overhead.tables(of_slot(counts))))
 }
 
+/// Sums types of one name, which modules of several versions have, and sorts them: most memory first.
 fn types_by_name(types: Vec<(KeyType, Encoding, Counts)>) -> Vec<TypeCounts> {
     let mut by_name: BTreeMap<(String, &'static str), TypeCounts> = BTreeMap::new();
     for (key_type, encoding, counts) in types {

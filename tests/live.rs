@@ -24,15 +24,11 @@ use accuracy::Measured;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use live_data::{DATABASES, Data};
-use live_support::{DUMP, Server, Version, Wanted, free_port, info_field};
+use live_support::{
+    DUMP, REDIS_6_2, REDIS_7_0, REDIS_8_2, Server, VALKEY_9_1, Version, Wanted, allocator, free_port, info_field,
+};
 use resp::{Connection, Reply};
 use serde_json::{Map, Value, json};
-
-const REDIS_6_2: Wanted = Wanted { product: "Redis", version: "6.2", variable: "RDBSCOPE_REDIS_6_2", program: "redis-server" };
-const REDIS_7_0: Wanted = Wanted { product: "Redis", version: "7.0", variable: "RDBSCOPE_REDIS_7_0", program: "redis-server" };
-const REDIS_8_2: Wanted = Wanted { product: "Redis", version: "8.2", variable: "RDBSCOPE_REDIS_8_2", program: "redis-server" };
-const VALKEY_9_1: Wanted =
-    Wanted { product: "Valkey", version: "9.1", variable: "RDBSCOPE_VALKEY_9_1", program: "valkey-server" };
 
 /// Fewest keys that a server must have been asked about.
 const FEWEST_KEYS: usize = 10_000;
@@ -77,11 +73,7 @@ type Place = (u64, Vec<u8>);
 type Facts = BTreeMap<&'static str, Value>;
 
 fn compare(wanted: Wanted, slots: Slots) {
-    let program = match wanted.find() {
-        Ok(program) => program,
-        Err(why) if std::env::var_os("RDBSCOPE_REQUIRE_LIVE").is_some_and(|value| value == "1") => panic!("{why}"),
-        Err(why) => return println!("skipped: {why}"),
-    };
+    let Some(program) = wanted.find_or_skip() else { return };
     let folder = tempfile::tempdir().unwrap();
     let seed = std::env::var("RDBSCOPE_LIVE_SEED").map_or(1, |seed| seed.parse().unwrap());
     println!("{} {}: seed {seed}", wanted.product, wanted.version);
@@ -132,11 +124,7 @@ fn compare(wanted: Wanted, slots: Slots) {
 /// A graph of a module that lies beside the server's program in its package: type and encoding, and every key behind it.
 #[test]
 fn redis_8_2_with_a_module_says_the_same() {
-    let program = match REDIS_8_2.find() {
-        Ok(program) => program,
-        Err(why) if std::env::var_os("RDBSCOPE_REQUIRE_LIVE").is_some_and(|value| value == "1") => panic!("{why}"),
-        Err(why) => return println!("skipped: {why}"),
-    };
+    let Some(program) = REDIS_8_2.find_or_skip() else { return };
     let module = program.with_file_name("falkordb.so");
     if !module.is_file() {
         return println!("skipped: no falkordb.so beside the server");
@@ -319,26 +307,6 @@ fn memory(connection: &mut Connection, loaded: &BTreeMap<Place, Facts>) -> BTree
         memory.extend(keys.into_iter().zip(replies).map(|(key, reply)| ((db, key), u64::try_from(reply.integer()).unwrap())));
     }
     memory
-}
-
-/// The server's allocator, as `--allocator` names it. The two builds of jemalloc give themselves the same name; a block of 20 bytes takes
-/// 24 in one and 32 in the other.
-fn allocator(connection: &mut Connection, version: &Version) -> &'static str {
-    let info = connection.run(&command!["INFO", "memory"]).text();
-    if info_field(&info, "mem_allocator").unwrap() == "libc" {
-        return "libc";
-    }
-    if !version.from([7, 0], [7, 0]) {
-        return "jemalloc";
-    }
-    let usage = |connection: &mut Connection, value: &str| {
-        connection.run(&command!["SET", "probe:of:allocator", value]);
-        connection.run(&command!["MEMORY", "USAGE", "probe:of:allocator"]).integer()
-    };
-    // Raw strings of 51 and 60 bytes: 56 and 64, or 64 both.
-    let (short, long) = (usage(connection, &"x".repeat(51)), usage(connection, &"x".repeat(60)));
-    connection.run(&command!["DEL", "probe:of:allocator"]);
-    if short == long { "system" } else { "jemalloc" }
 }
 
 fn compare_memory(

@@ -1,6 +1,7 @@
 //! What is kept of one class.
 
-use super::{Counts, Histogram, Merge};
+use super::{Counts, Histogram, Merge, Savings};
+use crate::contract::Ends;
 use crate::measure::{Fact, Lifetime};
 use crate::rdb::KeyType;
 
@@ -137,6 +138,8 @@ pub struct ClassStats {
     pub sizes: Vec<(u64, u64)>,
     /// Memory and bytes of the permanent key that takes most memory, the smallest key bytes among equals.
     pub largest_permanent: Option<(u64, Box<[u8]>)>,
+    /// What would save memory.
+    pub savings: Savings,
     /// The smallest key bytes.
     pub example_key: SmallestKey,
     /// The key that takes most memory, the smallest key bytes among equals.
@@ -144,12 +147,13 @@ pub struct ClassStats {
 }
 
 impl ClassStats {
-    /// Adds one key.
+    /// Adds one key whose pattern has these literal ends.
     #[inline]
-    pub fn add(&mut self, fact: &Fact<'_>) {
+    pub fn add(&mut self, fact: &Fact<'_>, ends: Ends) {
         let memory = fact.memory_bytes.unwrap_or(0);
         let largest_before = self.counts.max_memory_bytes;
         self.counts.add(fact);
+        self.savings.add(fact, ends);
         self.types.add(fact.key_type, 1);
         if let Some(memory) = fact.memory_bytes {
             self.memory.record(memory);
@@ -228,6 +232,7 @@ impl Merge for ClassStats {
         for (at, (keys, bytes)) in other.sizes.into_iter().enumerate().filter(|(_, (keys, _))| *keys > 0) {
             self.count_size(at, keys, bytes);
         }
+        self.savings.merge(other.savings);
         if let Some((memory, key)) = other.largest_permanent {
             self.offer_permanent(memory, &key);
         }

@@ -2,7 +2,9 @@
 
 mod class;
 mod counts;
+mod entities;
 mod histogram;
+mod savings;
 mod top;
 
 use std::collections::BTreeMap;
@@ -10,11 +12,13 @@ use std::sync::Arc;
 
 pub use class::{ClassStats, KeysByType, SmallestKey, TTL_BUCKETS, TtlBucket};
 pub use counts::{Counts, PlaceCounts};
+pub use entities::{Entities, Entity, Figures};
 pub use histogram::Histogram;
+pub use savings::{Fallbacks, Savings};
 pub use top::{KeyRow, TopKeys};
 
 use crate::classify::{Class, Classifier, Discovery, Merge};
-use crate::contract::{Contracts, Limits};
+use crate::contract::{self, Contracts, Limits};
 use crate::measure::{Encoding, Fact, FieldExpiry, Lifetime, SLOTS, TableKeys};
 use crate::rdb::KeyType;
 
@@ -143,6 +147,8 @@ pub struct Census {
     pub memory_squares: u128,
     /// Fields with an expiry of their own.
     pub fields: FieldCounts,
+    /// Entities whose attributes are strings.
+    pub entities: Entities,
     permanent: TopKeys,
     over: TopKeys,
     emptied: TopKeys,
@@ -168,6 +174,7 @@ impl Census {
             discovered: Discovery::default(),
             memory_squares: 0,
             fields: FieldCounts::default(),
+            entities: Entities::default(),
             permanent: TopKeys::new(lists.permanent),
             over: TopKeys::new(lists.over),
             emptied: TopKeys::new(lists.permanent),
@@ -205,10 +212,12 @@ impl Census {
             }
         }
         self.slots[usize::from(fact.slot)].add(fact);
-        match class.registered.and_then(|at| self.registered.get_mut(at)) {
-            Some(stats) => stats.add(fact),
-            None => self.discovered.class(class.shape).add(fact),
-        }
+        let (stats, ends) = match class.registered.and_then(|at| self.registered.get_mut(at)) {
+            Some(stats) => (stats, class.ends),
+            None => self.discovered.class(class.shape),
+        };
+        stats.add(fact, ends);
+        self.entities.offer(fact, ends.tail);
         let memory = u128::from(fact.memory_bytes.unwrap_or(0));
         self.memory_squares = self.memory_squares.saturating_add(memory * memory);
         if let Some(expiry) = &fact.field_expiry {
@@ -244,6 +253,7 @@ impl Census {
         self.discovered.merge(other.discovered);
         self.memory_squares = self.memory_squares.saturating_add(other.memory_squares);
         self.fields.merge(&other.fields);
+        self.entities.merge(other.entities);
         self.emptied.merge(other.emptied);
         self.streams.merge(other.streams);
         self.permanent.merge(other.permanent);
@@ -303,9 +313,18 @@ impl Census {
 
     /// Name of the class that `key` belongs to, once all keys were added.
     pub fn class_name(&self, key: &[u8], classifier: &mut Classifier) -> String {
+        self.of_class(key, classifier, |class| &class.name)
+    }
+
+    /// Pattern of that class.
+    pub fn class_pattern(&self, key: &[u8], classifier: &mut Classifier) -> String {
+        self.of_class(key, classifier, |class| &class.pattern)
+    }
+
+    fn of_class(&self, key: &[u8], classifier: &mut Classifier, registered_as: impl Fn(&contract::Class) -> &String) -> String {
         let registered = classifier.classify(key, false).registered;
         match registered.zip(classifier.contracts()).and_then(|(at, contracts)| contracts.classes.get(at)) {
-            Some(class) => class.name.clone(),
+            Some(class) => registered_as(class).clone(),
             None => self.discovered.name(classifier.classify(key, true).shape),
         }
     }

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use hashbrown::HashMap;
 
 use super::shape::Shape;
+use crate::contract::Ends;
 
 /// Distinct literal values of a first segment above which they collapse.
 const MOST_FIRST: usize = 1024;
@@ -70,7 +71,7 @@ pub struct Discovery<T> {
     /// Statistics by class, and the class that each became part of: itself, while it stands.
     classes: Vec<(T, ClassId)>,
     /// Whole shapes, as typed, to their class: the common case in one lookup.
-    known: HashMap<Text, ClassId>,
+    known: HashMap<Text, (ClassId, Ends)>,
 }
 
 impl<T> Default for Discovery<T> {
@@ -80,14 +81,14 @@ impl<T> Default for Discovery<T> {
 }
 
 impl<T: Merge> Discovery<T> {
-    /// Statistics of the class of `shape`, which is made where it is new.
+    /// Statistics of the class of `shape`, which is made where it is new, and the literal ends of the shape.
     #[inline]
-    pub fn class(&mut self, shape: &Shape) -> &mut T {
-        let found = match self.known.get(shape.text()) {
-            Some(&id) => id,
+    pub fn class(&mut self, shape: &Shape) -> (&mut T, Ends) {
+        let (id, ends) = match self.known.get(shape.text()) {
+            Some(&found) => found,
             None => self.place(shape),
         };
-        self.stats(found)
+        (self.stats(id), ends)
     }
 
     /// Adds the classes of `other`.
@@ -161,14 +162,14 @@ impl<T: Merge> Discovery<T> {
 
     /// The class of a shape that was not seen as it stands.
     #[inline(never)]
-    fn place(&mut self, shape: &Shape) -> ClassId {
+    fn place(&mut self, shape: &Shape) -> (ClassId, Ends) {
         let (node, as_typed) = self.descend(shape.parts());
-        let id = self.class_at(node);
+        let found = (self.class_at(node), shape.ends());
         // A shape below a crowded place is not kept: there may be as many as keys.
         if as_typed {
-            self.known.insert(shape.text().into(), id);
+            self.known.insert(shape.text().into(), found);
         }
-        id
+        found
     }
 
     /// The node at the end of a path, made where it is new, and whether no part of the path was collapsed.
@@ -375,7 +376,7 @@ mod tests {
         let mut shape = Shape::default();
         for key in keys {
             shape.take(key.as_bytes(), &Separators::default());
-            discovery.class(&shape).0 += 1;
+            discovery.class(&shape).0.0 += 1;
         }
         discovery
     }

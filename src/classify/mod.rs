@@ -11,7 +11,7 @@ pub use discover::{Discovery, Merge};
 pub(crate) use segment::{is_random_token, is_word};
 pub use shape::{Separators, Shape};
 
-use crate::contract::Contracts;
+use crate::contract::{Contracts, Ends};
 
 /// Finds the class of one key after another: the one that a contract names, else its shape.
 #[derive(Debug, Clone, Default)]
@@ -26,7 +26,9 @@ pub struct Classifier {
 pub struct Class<'c> {
     /// Index of the contract's class.
     pub registered: Option<usize>,
-    /// The key's own shape.
+    /// The literal ends of its pattern.
+    pub ends: Ends,
+    /// The key's own shape; of a registered key only where it was asked for.
     pub shape: &'c Shape,
 }
 
@@ -49,6 +51,7 @@ impl Classifier {
         if registered.is_none() || with_shape {
             self.shape.take(key, &self.separators);
         }
-        Class { registered, shape: &self.shape }
+        let ends = registered.zip(self.contracts.as_ref()).and_then(|(at, contracts)| contracts.classes.get(at));
+        Class { registered, ends: ends.map_or_else(Ends::default, |class| class.ends), shape: &self.shape }
     }
 }

@@ -1,6 +1,7 @@
 //! The shape of a key: its segments, each typed, with the separators between them.
 
 use super::segment::{self, kind};
+use crate::contract::Ends;
 
 /// Most segments that are typed; what follows is one `<**>`.
 const MOST_SEGMENTS: usize = 16;
@@ -126,6 +127,16 @@ impl Shape {
         })
     }
 
+    /// The literal text at its ends.
+    pub fn ends(&self) -> Ends {
+        let mut segments = [&[][..]; MOST_SEGMENTS + 1];
+        for (at, (segment, (text, _))) in segments.iter_mut().zip(self.parts()).enumerate() {
+            // A part begins with its separator.
+            *segment = if at == 0 { text } else { text.get(1..).unwrap_or_default() };
+        }
+        Ends::of(segments[..self.parts.len()].iter().copied())
+    }
+
     fn end_part(&mut self, literal: bool) {
         self.parts.push(Part { end: self.text.len(), literal });
     }
@@ -145,6 +156,16 @@ mod tests {
     fn tags_keep_their_braces() {
         assert_eq!(of("cart:{shop-7:1001}:items", b":"), "cart:{shop-<digits>:<digits>}:items");
         assert_eq!(of("order:{shop-7}:0", b":"), "order:{shop-<digits>}:<digits>");
+    }
+
+    #[test]
+    fn ends_of_a_shape_are_those_of_its_text() {
+        for key in ["user:profile:17", "user:17:name", "17", "a:b", "", "cart:{shop-7:1001}:items", "::1::", &"1:x".repeat(20)] {
+            let mut shape = Shape::default();
+            shape.take(key.as_bytes(), &Separators::default());
+            let text = String::from_utf8_lossy(shape.text()).replace("x<**>", "x:<**>");
+            assert_eq!(shape.ends(), Ends::of_pattern(&text, b":"), "{key}");
+        }
     }
 
     #[test]

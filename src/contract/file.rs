@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::ends::Ends;
 use super::matcher::{self, Matcher};
 use super::pattern::{Definition, Definitions, Pattern};
 use super::quantity;
@@ -40,6 +41,8 @@ pub struct Class {
     pub name: String,
     /// Pattern as it was written.
     pub pattern: String,
+    /// Its literal ends.
+    pub ends: Ends,
     /// Team that owns the data.
     pub owner: Option<String>,
     /// Where the data is from.
@@ -441,6 +444,7 @@ impl Check<'_> {
         let class = Class {
             name: name.clone(),
             pattern: raw.pattern.get_ref().clone(),
+            ends: Ends::of_pattern(raw.pattern.get_ref(), separators),
             owner: raw.owner.clone(),
             source: raw.source.clone(),
             types,

@@ -1,6 +1,7 @@
 //! Key contracts: what a team has agreed on its keys, and which class a key belongs to.
 
 mod automaton;
+mod ends;
 mod file;
 mod literals;
 mod matcher;
@@ -8,6 +9,7 @@ mod pattern;
 mod placeholder;
 mod quantity;
 
+pub use ends::{Ends, shortened};
 pub use file::{Budget, Capacity, Class, Contracts, Limits, Mistake, ServerTable, Ttl};
 pub use matcher::{Ambiguity, Matcher, ambiguities};
 pub use pattern::{Atom, Definition, Definitions, Pattern, Precedence, Segment, Tail};

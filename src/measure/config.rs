@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::rdb::KeyType;
+
 /// Limits up to which a collection stays packed: elements, and bytes of the longest one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackedLimits {
@@ -46,6 +48,89 @@ impl LoadConfig {
             0 => (None, 1),
             1.. => (None, self.list_size.unsigned_abs()),
             _ => (Some(4096 << (self.list_size.unsigned_abs().min(5) - 1)), u64::MAX),
+        }
+    }
+}
+
+/// A limit above which a collection is no longer packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Limit {
+    /// Fields of a hash.
+    HashEntries,
+    /// Bytes of a field or value.
+    HashValue,
+    /// Members of a set of integers.
+    IntsetEntries,
+    /// Members of another set; Redis 7.2 and later.
+    SetEntries,
+    /// Bytes of a member of a set; likewise.
+    SetValue,
+    /// Members of a sorted set.
+    ZsetEntries,
+    /// Bytes of a member of a sorted set.
+    ZsetValue,
+}
+
+impl Limit {
+    /// By how much a limit is thought to be raised.
+    pub const STEPS: [u64; 3] = [2, 4, Self::HIGHEST_STEP];
+
+    pub(super) const HIGHEST_STEP: u64 = 8;
+
+    /// Limits of collections of a type.
+    pub fn of(key_type: KeyType) -> &'static [Self] {
+        match key_type {
+            KeyType::Hash => &[Self::HashEntries, Self::HashValue],
+            KeyType::Set => &[Self::IntsetEntries, Self::SetEntries, Self::SetValue],
+            KeyType::Zset => &[Self::ZsetEntries, Self::ZsetValue],
+            _ => &[],
+        }
+    }
+
+    /// Its directive in a `redis.conf`; before Redis 7.0 it spoke of ziplists.
+    pub fn directive(self, listpacks: bool) -> &'static str {
+        match (self, listpacks) {
+            (Self::HashEntries, true) => "hash-max-listpack-entries",
+            (Self::HashEntries, false) => "hash-max-ziplist-entries",
+            (Self::HashValue, true) => "hash-max-listpack-value",
+            (Self::HashValue, false) => "hash-max-ziplist-value",
+            (Self::IntsetEntries, _) => "set-max-intset-entries",
+            (Self::SetEntries, _) => "set-max-listpack-entries",
+            (Self::SetValue, _) => "set-max-listpack-value",
+            (Self::ZsetEntries, true) => "zset-max-listpack-entries",
+            (Self::ZsetEntries, false) => "zset-max-ziplist-entries",
+            (Self::ZsetValue, true) => "zset-max-listpack-value",
+            (Self::ZsetValue, false) => "zset-max-ziplist-value",
+        }
+    }
+
+    /// True where it is the longest element that counts, not their number.
+    pub fn is_of_length(self) -> bool {
+        matches!(self, Self::HashValue | Self::SetValue | Self::ZsetValue)
+    }
+
+    /// Its value.
+    pub fn get(self, config: &LoadConfig) -> u64 {
+        *self.place(&mut { *config })
+    }
+
+    /// `config` with this limit raised by the step of that index in [`Limit::STEPS`].
+    pub fn raised(self, config: &LoadConfig, step: usize) -> LoadConfig {
+        let mut raised = *config;
+        let limit = self.place(&mut raised);
+        *limit = limit.saturating_mul(Self::STEPS.get(step).copied().unwrap_or(1));
+        raised
+    }
+
+    fn place(self, config: &mut LoadConfig) -> &mut u64 {
+        match self {
+            Self::HashEntries => &mut config.hash.entries,
+            Self::HashValue => &mut config.hash.value,
+            Self::IntsetEntries => &mut config.intset_entries,
+            Self::SetEntries => &mut config.set.entries,
+            Self::SetValue => &mut config.set.value,
+            Self::ZsetEntries => &mut config.zset.entries,
+            Self::ZsetValue => &mut config.zset.value,
         }
     }
 }

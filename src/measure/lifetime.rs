@@ -61,6 +61,12 @@ impl Lifetime {
         }
     }
 
+    /// True for a key that a server drops while it loads.
+    #[inline]
+    pub fn is_expired(self) -> bool {
+        matches!(self, Self::Expired { .. })
+    }
+
     /// Seconds left: floored, 0 in the last second, negative when expired; `None` without an expiry or a snapshot time.
     pub fn ttl_seconds(self) -> Option<i64> {
         match self {

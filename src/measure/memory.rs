@@ -3,6 +3,7 @@
 use super::allocator::Allocator;
 use super::costs::{Line, UNIT};
 use super::encoding::{Encoding, LoadedKey};
+use super::packing;
 use super::table::{self, Table};
 use super::tally::{Scale, Tallies, Tally, Windows};
 use crate::rdb::{KeyType, Layout, Sequence};
@@ -18,31 +19,54 @@ pub(super) fn of(key: &LoadedKey<'_>, encoding: Encoding, tallies: &mut Tallies,
         (KeyType::String, _) => return Some(string(key, encoding, tally, scale)),
         _ => {}
     }
-    let object = object(key, scale);
+    let object = object(key.key_len, key.has_expiry, scale);
     let costs = &scale.costs;
-    let line = costs.line;
     let sum = match (key_type, encoding) {
         (KeyType::List, Encoding::Listpack) => object.saturating_add(costs.block(tally.list.largest)),
         (KeyType::List, _) => quicklist(object, key, tally, scale),
         (KeyType::Stream, _) => object.saturating_add(stream.settle(costs)),
-        (KeyType::Set, Encoding::Intset) => object.saturating_add(costs.block(intset(key, tally))),
-        (KeyType::Hash, Encoding::ListpackEx) => {
-            let own = match line {
-                Line::Redis82Early | Line::Redis82 => costs.allocator.usable(24),
-                _ if line >= Line::Redis84 => 24,
-                _ => costs.allocator.usable(32),
-            };
-            object.saturating_add(own).saturating_add(costs.block(tally.packed_value(scale)))
-        }
         (_, Encoding::Hashtable) => {
             let table = hash_table(key, tally, scale).saturating_add(expiry_index(tally, windows, scale));
             let entries = tally.table_cost.saturating_add(surplus(tally, key.elements, scale));
             sampled(object.saturating_add(table), entries, key.elements, scale)
         }
         (_, Encoding::Skiplist) => skiplist(object, key, tally, scale),
-        _ => object.saturating_add(costs.block(tally.packed_value(scale))),
+        _ => compact(key, encoding, tally, scale),
     };
     Some(sum)
+}
+
+/// The memory of a hash, set or sorted set in one packed value.
+pub(super) fn compact(key: &LoadedKey<'_>, encoding: Encoding, tally: &Tally, scale: &Scale<'_>) -> u64 {
+    let costs = &scale.costs;
+    let (own, value) = match encoding {
+        Encoding::Intset => (0, intset(key, tally)),
+        Encoding::ListpackEx => {
+            let own = match costs.line {
+                Line::Redis82Early | Line::Redis82 => costs.allocator.usable(24),
+                line if line >= Line::Redis84 => 24,
+                _ => costs.allocator.usable(32),
+            };
+            (own, tally.packed_value(scale))
+        }
+        _ => (0, tally.packed_value(scale)),
+    };
+    object(key.key_len, key.has_expiry, scale).saturating_add(own).saturating_add(costs.block(value))
+}
+
+/// The memory of a permanent packed hash whose entries take so many bytes.
+pub(super) fn packed_hash(key_len: u64, entry_bytes: u64, scale: &Scale<'_>) -> u64 {
+    let value = packing::frame(scale.has_listpacks()).saturating_add(entry_bytes);
+    object(key_len, false, scale).saturating_add(scale.costs.block(value))
+}
+
+/// That part of a key's memory which depends on the length of its name: of a string all, else the object.
+#[inline]
+pub(super) fn with_name_of(key: &LoadedKey<'_>, encoding: Encoding, tally: &Tally, scale: &Scale<'_>) -> u64 {
+    match key.record_type.key_type {
+        KeyType::String => string(key, encoding, tally, scale),
+        _ => object(key.key_len, key.has_expiry, scale),
+    }
 }
 
 /// What the server makes of a base and the sizes of all of so many elements: it multiplies their mean again, in floating point, and cuts
@@ -57,24 +81,23 @@ fn sampled(base: u64, sizes: u64, elements: u64, scale: &Scale<'_>) -> u64 {
 }
 
 /// The key's name, the entry that holds it, and the object, without the value.
-fn object(key: &LoadedKey<'_>, scale: &Scale<'_>) -> u64 {
+fn object(name: u64, has_expiry: bool, scale: &Scale<'_>) -> u64 {
     let costs = &scale.costs;
-    let name = key.key_len;
     match costs.line {
         Line::Redis82Early => costs.object,
         Line::Valkey80 => costs.object + costs.allocator.usable(costs.inner_request(name).saturating_add(17)),
         line if line >= Line::Valkey81 => {
             // Without its name in 8.1, unless all is one block.
-            if line == Line::Valkey81 { costs.object } else { costs.allocator.usable(with_name(key, scale)) }
+            if line == Line::Valkey81 { costs.object } else { costs.allocator.usable(with_name(name, has_expiry, scale)) }
         }
         Line::Redis84 => {
-            let request = with_name(key, scale);
+            let request = with_name(name, has_expiry, scale);
             // What the allocator left over takes the expiry that may come.
             let slack = costs.allocator.usable(request) - request;
-            let has_slot = key.has_expiry || name >= 128;
+            let has_slot = has_expiry || name >= 128;
             if slack >= 8 && !has_slot { request + 8 } else { request }
         }
-        line if line >= Line::Redis82 => costs.allocator.usable(with_name(key, scale)),
+        line if line >= Line::Redis82 => costs.allocator.usable(with_name(name, has_expiry, scale)),
         _ => {
             let own = if costs.key_by_argument && name <= 44 { name + 4 } else { costs.text(name) };
             own.saturating_add(24 + costs.object + costs.slot_links)
@@ -83,37 +106,37 @@ fn object(key: &LoadedKey<'_>, scale: &Scale<'_>) -> u64 {
 }
 
 /// Bytes that an object with the key's name in it asks for: of Redis 8.2 and Valkey 8.1 on.
-fn with_name(key: &LoadedKey<'_>, scale: &Scale<'_>) -> u64 {
+fn with_name(name: u64, has_expiry: bool, scale: &Scale<'_>) -> u64 {
     let costs = &scale.costs;
     // Long names get room for an expiry at once; from 8.6 on it stands in front and comes when it must.
-    let room = key.has_expiry || (key.key_len >= 128 && !costs.line.is_redis_from(Line::Redis86));
+    let room = has_expiry || (name >= 128 && !costs.line.is_redis_from(Line::Redis86));
     let expiry = if room { 8 } else { 0 };
-    costs.inner_request(key.key_len).saturating_add(16 + 1 + expiry)
+    costs.inner_request(name).saturating_add(16 + 1 + expiry)
 }
 
 fn string(key: &LoadedKey<'_>, encoding: Encoding, tally: &Tally, scale: &Scale<'_>) -> u64 {
     let costs = &scale.costs;
     let line = costs.line;
     let len = tally.payload;
+    let object = || object(key.key_len, key.has_expiry, scale);
+    let with_name = || with_name(key.key_len, key.has_expiry, scale);
     if encoding != Encoding::Embstr {
         let value = if encoding == Encoding::Int { 0 } else { costs.text(len) };
-        return object(key, scale).saturating_add(value);
+        return object().saturating_add(value);
     }
     let usable = |request| costs.allocator.usable(request);
     // Object, header of three bytes, text, terminator.
     let block = 16 + 3 + len + 1;
     match line {
-        Line::Redis82Early => usable(with_name(key, scale).saturating_add(4 + len)),
+        Line::Redis82Early => usable(with_name().saturating_add(4 + len)),
         // The value takes the place of the pointer, and is not shorter than that.
         line if line >= Line::Valkey90 => {
             let expiry = if key.has_expiry { 8 } else { 0 };
             usable(costs.inner_request(key.key_len).saturating_add(8 + expiry + 1 + (4 + len).max(8)))
         }
-        line if line == Line::Valkey81 || line.is_redis_from(Line::Redis82) => {
-            usable(with_name(key, scale).saturating_add(4 + len))
-        }
-        line if line >= Line::Redis70 => object(key, scale).saturating_add(usable(block)) - 16,
-        _ => object(key, scale).saturating_add(len + 2),
+        line if line == Line::Valkey81 || line.is_redis_from(Line::Redis82) => usable(with_name().saturating_add(4 + len)),
+        line if line >= Line::Redis70 => object().saturating_add(usable(block)) - 16,
+        _ => object().saturating_add(len + 2),
     }
 }
 

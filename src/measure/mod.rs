@@ -15,14 +15,16 @@ mod slot;
 mod stream;
 mod table;
 mod tally;
+mod what_if;
 
 pub use allocator::Allocator;
-pub use config::{ConfigMistake, LoadConfig, PackedLimits, ServerConfig};
+pub use config::{ConfigMistake, Limit, LoadConfig, PackedLimits, ServerConfig};
 pub use encoding::Encoding;
 pub use lifetime::{Lifetime, Snapshot, SnapshotSource};
 pub use overhead::{Overhead, TableKeys};
 pub use server::Server;
 pub use slot::{SLOTS, hash_tag, slot};
+pub use what_if::{Fallback, StringsAsHash, WhatIf};
 
 use crate::error::Error;
 use crate::rdb::packed::{Entry, PackedForm};
@@ -73,6 +75,8 @@ pub struct Fact<'a> {
     pub field_expiry: Option<FieldExpiry>,
     /// What is known of a stream.
     pub stream: Option<StreamFacts>,
+    /// On which other conditions can be tried; `None` where memory is not modelled.
+    pub what_if: Option<WhatIf<'a>>,
 }
 
 impl Fact<'_> {
@@ -135,6 +139,12 @@ pub struct Model {
 impl Model {
     /// Bytes of the header of an object.
     pub const OBJECT: u64 = 16;
+
+    /// `directive value`, as a `redis.conf` has it, of a limit that is raised by a step, or stays.
+    pub fn limit_text(&self, limit: Limit, step: Option<usize>) -> String {
+        let config = step.map_or(self.config, |step| limit.raised(&self.config, step));
+        format!("{} {}", limit.directive(self.scale().has_listpacks()), limit.get(&config))
+    }
 
     fn scale(&self) -> Scale<'_> {
         // Redis 4.0 is the first that can be asked; older dumps are described as if it had loaded them.
@@ -293,6 +303,7 @@ impl<F: FactSink> Sink for Measure<'_, F> {
         let counted = if scale.server == *server { encoding } else { loaded_by(scale.server) };
         let memory_bytes = memory::of(&key, counted, tallies, scale);
         let sums = &tallies.sums;
+        let what_if = WhatIf { key: &key, encoding: counted, allocator: *allocator, tally: sums, scale };
         let payload_known = match key_type {
             KeyType::String => true,
             KeyType::Module(_) | KeyType::Array | KeyType::Other(_) => false,
@@ -318,6 +329,7 @@ impl<F: FactSink> Sink for Measure<'_, F> {
             freq: head.freq,
             field_expiry: self.field_expiry,
             stream: (key_type == KeyType::Stream).then_some(self.stream),
+            what_if: memory_bytes.is_some().then_some(what_if),
         });
     }
 }

@@ -84,6 +84,18 @@ fn ziplist_entry(item: Item, before: u64) -> u64 {
     size.saturating_add(if before < 254 { 1 } else { 5 })
 }
 
+/// Bytes of an entry behind a short one.
+#[inline]
+pub(super) fn entry(item: Item, listpack: bool) -> u64 {
+    if listpack { listpack_entry(item) } else { ziplist_entry(item, 0) }
+}
+
+/// Bytes of a packed value without entries.
+#[inline]
+pub(super) fn frame(listpack: bool) -> u64 {
+    if listpack { LISTPACK_FRAME } else { ZIPLIST_FRAME }
+}
+
 /// A packed value under construction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Packing {
@@ -108,7 +120,7 @@ impl Packing {
 
     /// Bytes of the whole.
     pub fn bytes(&self, listpack: bool) -> u64 {
-        self.bytes.saturating_add(if listpack { LISTPACK_FRAME } else { ZIPLIST_FRAME })
+        self.bytes.saturating_add(frame(listpack))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is added up while a value passes: all that encoding and memory are computed from.
 
-use super::config::LoadConfig;
+use super::config::{Limit, LoadConfig};
 use super::costs::Costs;
 use super::nodes::ListNodes;
 use super::packing::{self, Item, Packing};
@@ -50,9 +50,11 @@ enum Packed {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Plan {
     packed: Packed,
-    /// Strings may end up in a packed value of at most so many.
+    /// Strings may end up in a packed value of at most so many, under the highest limit that is thought of.
     packable_texts: u64,
-    /// Longest string that may.
+    /// Longest string that may, likewise.
+    packable_len: u64,
+    /// Longest string that a packed value takes.
     longest: u64,
     /// Entries up to which a packed value stays one.
     entries: u64,
@@ -86,7 +88,8 @@ impl Plan {
                 }
             }
             Layout::Sequence(sequence) => Self {
-                packable_texts: limits.entries.saturating_mul(per_element),
+                packable_texts: limits.entries.saturating_mul(per_element).saturating_mul(Limit::HIGHEST_STEP),
+                packable_len: limits.value.saturating_mul(Limit::HIGHEST_STEP),
                 expiry_before: matches!(sequence, Sequence::ExpiryPair { .. }),
                 expiry_behind: matches!(sequence, Sequence::PairExpiry | Sequence::PairTextExpiry),
                 ..plan
@@ -238,14 +241,16 @@ impl Tally {
         self.payload = self.payload.saturating_add(len);
         self.longest = self.longest.max(len);
         if role == Role::Value {
-            self.all_integers = integer(text).is_some();
+            let number = integer(text);
+            self.all_integers = number.is_some();
+            self.range = number.map_or((0, 0), |number| (number, number));
             return;
         }
         let is_pushed = self.plan.packed == Packed::Pushed;
         if len > self.plan.longest && self.short_texts.is_none() {
             self.short_texts = Some(self.texts - 1);
         }
-        let is_packed = self.texts <= self.plan.packable_texts && self.short_texts.is_none();
+        let is_packed = self.texts <= self.plan.packable_texts && self.longest <= self.plan.packable_len;
         let number = if self.all_integers || is_packed || is_pushed { integer(text) } else { None };
         match number {
             Some(number) => {
@@ -290,7 +295,7 @@ impl Tally {
     #[inline]
     pub fn score(&mut self, score: f64, scale: &Scale<'_>) {
         // Without texts it is of a packed value, whose entries are looked at as they are stored.
-        if self.texts > 0 && self.texts <= self.plan.packable_texts && self.short_texts.is_none() {
+        if self.texts > 0 && self.texts <= self.plan.packable_texts && self.longest <= self.plan.packable_len {
             let shortest = scale.server.is_redis_from(7, 2);
             self.packing.push(packing::score(score, scale.has_listpacks(), shortest), scale.has_listpacks());
         }
@@ -305,7 +310,7 @@ impl Tally {
             self.table_cost = self.table_cost.saturating_add(cost);
         } else if self.plan.expiry_before {
             self.field_expires = at_ms.is_some();
-            if self.texts < self.plan.packable_texts && self.short_texts.is_none() {
+            if self.texts < self.plan.packable_texts && self.longest <= self.plan.packable_len {
                 self.packing.push(Item::Int(at_ms.unwrap_or(0)), scale.has_listpacks());
             }
         }

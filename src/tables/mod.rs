@@ -1,5 +1,12 @@
 //! Reports are named tables of typed columns, built once and rendered in any format.
 
+macro_rules! columns {
+    ($($name:literal $unit:ident),* $(,)?) => {
+        &[$(Column { name: $name, unit: Unit::$unit }),*]
+    };
+}
+
+mod advice;
 mod keys;
 mod report;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::keys::stream_id;
-use super::{Cell, Column, Table, Unit};
+use super::{Cell, Column, Table, Unit, advice};
 use crate::analyse::{Dump, Library};
 use crate::census::{ClassStats, Counts, KeyRow, PlaceCounts, TTL_BUCKETS};
 use crate::measure::{Lifetime, SLOTS};
@@ -12,12 +12,6 @@ use crate::rdb::ModuleId;
 use crate::report::{BigKey, Report, ReportClass, TypeCounts};
 use crate::skew::Skew;
 use crate::time;
-
-macro_rules! columns {
-    ($($name:literal $unit:ident),* $(,)?) => {
-        &[$(Column { name: $name, unit: Unit::$unit }),*]
-    };
-}
 
 /// Every table of `report`, in the order in which they are documented; keys appear as `names` says.
 pub fn all(report: &Report, dumps: &[Dump], names: &Names) -> Vec<Table> {
@@ -38,6 +32,7 @@ pub fn all(report: &Report, dumps: &[Dump], names: &Names) -> Vec<Table> {
         streams(report, names),
         modules(report),
         functions(report),
+        advice::table(report, names),
     ]
 }
 

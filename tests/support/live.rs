@@ -29,7 +29,29 @@ pub struct Wanted {
     pub program: &'static str,
 }
 
+/// The servers that tests are run against.
+pub const REDIS_6_2: Wanted =
+    Wanted { product: "Redis", version: "6.2", variable: "RDBSCOPE_REDIS_6_2", program: "redis-server" };
+pub const REDIS_7_0: Wanted =
+    Wanted { product: "Redis", version: "7.0", variable: "RDBSCOPE_REDIS_7_0", program: "redis-server" };
+pub const REDIS_8_2: Wanted =
+    Wanted { product: "Redis", version: "8.2", variable: "RDBSCOPE_REDIS_8_2", program: "redis-server" };
+pub const VALKEY_9_1: Wanted =
+    Wanted { product: "Valkey", version: "9.1", variable: "RDBSCOPE_VALKEY_9_1", program: "valkey-server" };
+
 impl Wanted {
+    /// The program; without it the test says so and is skipped, unless `RDBSCOPE_REQUIRE_LIVE=1` is set.
+    pub fn find_or_skip(&self) -> Option<PathBuf> {
+        match self.find() {
+            Ok(program) => Some(program),
+            Err(why) if std::env::var_os("RDBSCOPE_REQUIRE_LIVE").is_some_and(|value| value == "1") => panic!("{why}"),
+            Err(why) => {
+                println!("skipped: {why}");
+                None
+            }
+        }
+    }
+
     /// The program, or why there is none. A program that was named must be there and be the one that was asked for.
     pub fn find(&self) -> Result<PathBuf, String> {
         let Self { product, version, variable, program } = self;
@@ -144,6 +166,26 @@ pub fn free_port() -> u16 {
 /// A field of an INFO reply.
 pub fn info_field(info: &str, name: &str) -> Option<String> {
     info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(|value| value.trim().to_string())
+}
+
+/// The server's allocator, as `--allocator` names it. The two builds of jemalloc give themselves the same name; a block of 20 bytes takes
+/// 24 in one and 32 in the other.
+pub fn allocator(connection: &mut Connection, version: &Version) -> &'static str {
+    let info = connection.run(&command!["INFO", "memory"]).text();
+    if info_field(&info, "mem_allocator").as_deref() == Some("libc") {
+        return "libc";
+    }
+    if !version.from([7, 0], [7, 0]) {
+        return "jemalloc";
+    }
+    let usage = |connection: &mut Connection, value: &str| {
+        connection.run(&command!["SET", "probe:of:allocator", value]);
+        connection.run(&command!["MEMORY", "USAGE", "probe:of:allocator"]).integer()
+    };
+    // Raw strings of 51 and 60 bytes: 56 and 64, or 64 both.
+    let (short, long) = (usage(connection, &"x".repeat(51)), usage(connection, &"x".repeat(60)));
+    connection.run(&command!["DEL", "probe:of:allocator"]);
+    if short == long { "system" } else { "jemalloc" }
 }
 
 /// Product and version of the server that answers.
