@@ -6,6 +6,7 @@ use bytesize::ByteSize;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::HumanCount;
 
+use rdbscope::advice::{self, Advice, Kind};
 use rdbscope::analyse::Dump;
 use rdbscope::census::TTL_BUCKETS;
 use rdbscope::key_text;
@@ -150,7 +151,28 @@ pub fn summary(report: &Report, dumps: &[Dump], names: &Names, filter: &str, col
     }
     let _ = writeln!(text, "\n{}  {}", heading("TTL"), ttl_line(report));
     let _ = writeln!(text, "{}  {}", heading("Slots"), slot_lines(report));
+    let advice = advice_lines(report, names);
+    if !advice.is_empty() {
+        let _ = writeln!(text, "{}  (more in advice.csv)\n{advice}", heading("Would save memory"));
+    }
     text
+}
+
+/// The best advice of each kind, where it saves at least one percent.
+fn advice_lines(report: &Report, names: &Names) -> String {
+    let best = |kind: Kind| {
+        let of_kind = |advice: &&Advice| advice.kind == kind && (kind != Kind::RaiseLimit || advice.class == advice::ALL);
+        let best = report.advice.iter().find(of_kind)?;
+        let Advice { class, from, to, keys, saved_bytes, .. } = best;
+        let share = *saved_bytes as f64 / report.total.memory_bytes.max(1) as f64;
+        let what = match kind {
+            Kind::RaiseLimit => format!("{to} instead of {}", from.rsplit(' ').next().unwrap_or_default()),
+            Kind::OneHash => format!("one hash {} for the strings of each", cut(&names.of_text(class))),
+            Kind::ShorterPrefix => format!("{} instead of {}", cut(&names.of_text(to)), cut(&names.of_text(from))),
+        };
+        (share >= 0.01).then(|| format!("  {}  {what}, {}", bytes_text(*saved_bytes), plural(*keys, "key", "keys")))
+    };
+    [Kind::RaiseLimit, Kind::OneHash, Kind::ShorterPrefix].into_iter().filter_map(best).collect::<Vec<_>>().join("\n")
 }
 
 /// Keys in each TTL bucket that has any.
