@@ -157,13 +157,14 @@ impl Report {
                 .collect()
         };
         let (permanent_keys, emptied_keys, streams) = (with_class(permanent), with_class(emptied), with_class(streams));
-        let overhead_bytes = overhead(&census, dumps, &outcomes);
+        let slots = std::mem::take(&mut census.slots).into_counts();
+        let overhead_bytes = overhead(&census, &slots, dumps, &outcomes);
         let separators = contracts.map_or(&b":"[..], |contracts| &contracts.separators);
         let mut advice = dumps.first().map_or_else(Vec::new, |dump| {
             let entities = std::mem::take(&mut census.entities);
             advice::hashes(entities, &dump.model, separators, |key| census.class_pattern(key, &mut classifier))
         });
-        let Census { types, databases, slots, registered, discovered, memory_squares, fields, .. } = census;
+        let Census { types, databases, registered, discovered, memory_squares, fields, .. } = census;
         let modules = types
             .iter()
             .filter_map(|(key_type, _, counts)| match key_type {
@@ -220,7 +221,7 @@ impl Report {
 }
 
 /// Tables of each input's databases, or, where each slot has its own, of the slots.
-fn overhead(census: &Census, dumps: &[Dump], outcomes: &[Outcome]) -> u64 {
+fn overhead(census: &Census, slots: &[PlaceCounts], dumps: &[Dump], outcomes: &[Outcome]) -> u64 {
     let mut sum = 0u64;
     let mut slot_tables = None;
     for (input, (dump, outcome)) in (1..).zip(dumps.iter().zip(outcomes)) {
@@ -238,7 +239,7 @@ fn overhead(census: &Census, dumps: &[Dump], outcomes: &[Outcome]) -> u64 {
     // Nodes of a cluster share no slot, and all run the same version as far as anybody can tell.
     let Some(overhead) = slot_tables else { return sum };
     let of_slot = |counts: &PlaceCounts| TableKeys { keys: counts.keys - counts.expired_keys, expires: counts.volatile_keys() };
-    census.slots.iter().fold(sum, |sum, counts| sum.saturating_add(overhead.tables(of_slot(counts))))
+    slots.iter().fold(sum, |sum, counts| sum.saturating_add(overhead.tables(of_slot(counts))))
 }
 
 /// Sums types of one name, which modules of several versions have, and sorts them: most memory first.

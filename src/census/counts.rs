@@ -98,25 +98,24 @@ pub struct PlaceCounts {
 }
 
 impl PlaceCounts {
-    /// Adds one key.
+    /// Those of one key.
     #[inline]
-    pub fn add(&mut self, fact: &Fact<'_>) {
+    pub fn of(fact: &Fact<'_>) -> Self {
         let memory = fact.memory_bytes.unwrap_or(0);
-        self.keys += 1;
-        self.memory_bytes = self.memory_bytes.saturating_add(memory);
-        self.serialized_bytes += fact.serialized_bytes;
-        self.elements = self.elements.saturating_add(fact.elements.unwrap_or(0));
-        match fact.lifetime {
-            Lifetime::Permanent => self.permanent_keys += 1,
-            Lifetime::Expired { .. } => {
-                self.expired_keys += 1;
-                self.expired_memory_bytes = self.expired_memory_bytes.saturating_add(memory);
-            }
-            Lifetime::Volatile { .. } => {}
+        let expired = fact.lifetime.is_expired();
+        Self {
+            keys: 1,
+            memory_bytes: memory,
+            serialized_bytes: fact.serialized_bytes,
+            elements: fact.elements.unwrap_or(0),
+            permanent_keys: u64::from(fact.lifetime == Lifetime::Permanent),
+            expired_keys: u64::from(expired),
+            expired_memory_bytes: if expired { memory } else { 0 },
         }
     }
 
     /// Adds the sums of `other`.
+    #[inline]
     pub fn merge(&mut self, other: &Self) {
         self.keys += other.keys;
         self.memory_bytes = self.memory_bytes.saturating_add(other.memory_bytes);

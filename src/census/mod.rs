@@ -5,6 +5,7 @@ mod counts;
 mod entities;
 mod histogram;
 mod savings;
+mod slots;
 mod top;
 
 use std::collections::BTreeMap;
@@ -15,11 +16,12 @@ pub use counts::{Counts, PlaceCounts};
 pub use entities::{Entities, Entity, Figures};
 pub use histogram::Histogram;
 pub use savings::{Fallbacks, Savings};
+pub use slots::Slots;
 pub use top::{KeyRow, TopKeys};
 
 use crate::classify::{Class, Classifier, Discovery, Merge};
 use crate::contract::{self, Contracts, Limits};
-use crate::measure::{Encoding, Fact, FieldExpiry, Lifetime, SLOTS, TableKeys};
+use crate::measure::{Encoding, Fact, FieldExpiry, Lifetime, TableKeys};
 use crate::rdb::KeyType;
 
 /// Limits above which a key is big.
@@ -138,7 +140,7 @@ pub struct Census {
     /// By database.
     pub databases: BTreeMap<u64, PlaceCounts>,
     /// By slot, all of them.
-    pub slots: Vec<PlaceCounts>,
+    pub slots: Slots,
     /// By class of the contracts, in their order.
     pub registered: Vec<ClassStats>,
     /// By discovered class.
@@ -168,7 +170,7 @@ impl Census {
             input: 0,
             types: Vec::new(),
             databases: BTreeMap::new(),
-            slots: vec![PlaceCounts::default(); usize::from(SLOTS)],
+            slots: Slots::default(),
             registered: vec![ClassStats::default(); limits.registered.len()],
             limits,
             discovered: Discovery::default(),
@@ -203,15 +205,13 @@ impl Census {
             }
         }
         match &mut self.last_db {
-            Some((db, counts)) if *db == fact.db => counts.add(fact),
+            Some((db, counts)) if *db == fact.db => counts.merge(&PlaceCounts::of(fact)),
             _ => {
                 self.settle_db();
-                let mut counts = PlaceCounts::default();
-                counts.add(fact);
-                self.last_db = Some((fact.db, counts));
+                self.last_db = Some((fact.db, PlaceCounts::of(fact)));
             }
         }
-        self.slots[usize::from(fact.slot)].add(fact);
+        self.slots.add(fact);
         let (stats, ends) = match class.registered.and_then(|at| self.registered.get_mut(at)) {
             Some(stats) => (stats, class.ends),
             None => self.discovered.class(class.shape),
@@ -242,11 +242,7 @@ impl Census {
         for (place, held) in other.tables {
             self.tables.entry(place).or_default().add(&held);
         }
-        for (sum, counts) in self.slots.iter_mut().zip(&other.slots) {
-            if counts.keys > 0 {
-                sum.merge(counts);
-            }
-        }
+        self.slots.merge(other.slots);
         for (sum, stats) in self.registered.iter_mut().zip(other.registered) {
             sum.merge(stats);
         }

@@ -75,6 +75,11 @@ pub fn shape(segment: &[u8], kinds: u8, out: &mut Vec<u8>) -> bool {
     if segment.is_empty() {
         return true;
     }
+    // Most tokens: nothing else is made of these alone.
+    if kinds == kind::DIGIT | kind::LOWER_HEX && segment.len() >= SHORTEST_HEX {
+        placeholder("hex", out);
+        return false;
+    }
     // Letters and digits alone are one run; only long ones can be anything that a part of a segment cannot.
     if kinds & !(kind::LETTERS | kind::DIGIT) != 0 || (segment.len() >= SHORTEST_TOKEN && kinds != kind::DIGIT) {
         return mixed(segment, kinds, out);
@@ -193,9 +198,9 @@ fn joined(segment: &[u8], out: &mut Vec<u8>) -> Option<bool> {
             rest = &rest[len..];
             continue;
         }
-        let len = rest.iter().position(|&b| !is_alphanumeric(b)).unwrap_or(rest.len());
+        let (len, kinds) = alphanumeric_run(rest);
         let (part, after) = rest.split_at(len);
-        match run(part, kind::all(part)) {
+        match run(part, kinds) {
             Some(name) => placeholder(name, out),
             None => {
                 literal = true;
@@ -235,7 +240,8 @@ fn structured(text: &[u8]) -> Option<(&'static str, usize)> {
     type Form = (&'static str, usize, fn(&[u8]) -> bool);
     const FORMS: [Form; 5] =
         [("uuid", 36, is_uuid), ("hour", 13, is_hour), ("date", 10, is_date), ("week", 8, is_week), ("month", 7, is_month)];
-    if !text.first()?.is_ascii_hexdigit() {
+    const SHORTEST: usize = 7;
+    if text.len() < SHORTEST || !text[0].is_ascii_hexdigit() {
         return None;
     }
     FORMS.into_iter().find_map(|(name, len, is)| {
@@ -270,6 +276,20 @@ fn is_plain_text(part: &[u8]) -> bool {
     matches!(key_text::escape(part), std::borrow::Cow::Owned(text) if text.as_bytes() == part)
 }
 
+/// Length of the run of letters and digits that `text` begins with, and the kinds of its bytes.
+#[inline]
+fn alphanumeric_run(text: &[u8]) -> (usize, u8) {
+    let mut kinds = 0;
+    for (at, &byte) in text.iter().enumerate() {
+        if !is_alphanumeric(byte) {
+            return (at, kinds);
+        }
+        kinds |= kind::OF[usize::from(byte)];
+    }
+    (text.len(), kinds)
+}
+
+#[inline]
 fn is_alphanumeric(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte >= 0x80
 }

@@ -210,6 +210,11 @@ impl<F: FactSink> Sink for Measure<'_, F> {
     }
 
     #[inline]
+    fn elements(&mut self, n: u64) {
+        self.tallies.sums.elements(n);
+    }
+
+    #[inline]
     fn text(&mut self, role: Role, mut text: Str<'_>) {
         if matches!(text, Str::Lzf { .. })
             && let Some(fault) = text.cannot_expand()

@@ -50,8 +50,10 @@ enum Packed {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Plan {
     packed: Packed,
-    /// Strings may end up in a packed value of at most so many, under the highest limit that is thought of.
-    packable_texts: u64,
+    /// Most elements of a packed value, under the highest limit that is thought of.
+    packable_elements: u64,
+    /// The value may end up packed as far as its number of elements goes.
+    may_pack: bool,
     /// Longest string that may, likewise.
     packable_len: u64,
     /// Longest string that a packed value takes.
@@ -68,10 +70,10 @@ impl Plan {
     #[inline]
     fn of(record: &RecordType, scale: &Scale<'_>) -> Self {
         let config = scale.config;
-        let (limits, per_element) = match record.key_type {
-            KeyType::Hash => (config.hash, 2),
-            KeyType::Zset => (config.zset, 1),
-            KeyType::Set if scale.server.is_redis_from(7, 2) => (config.set, 1),
+        let limits = match record.key_type {
+            KeyType::Hash => config.hash,
+            KeyType::Zset => config.zset,
+            KeyType::Set if scale.server.is_redis_from(7, 2) => config.set,
             KeyType::Stream => return Self { packed: Packed::StreamNode, entries: u64::MAX, ..Self::default() },
             _ => return Self::of_other(record, scale),
         };
@@ -88,7 +90,7 @@ impl Plan {
                 }
             }
             Layout::Sequence(sequence) => Self {
-                packable_texts: limits.entries.saturating_mul(per_element).saturating_mul(Limit::HIGHEST_STEP),
+                packable_elements: limits.entries.saturating_mul(Limit::HIGHEST_STEP),
                 packable_len: limits.value.saturating_mul(Limit::HIGHEST_STEP),
                 expiry_before: matches!(sequence, Sequence::ExpiryPair { .. }),
                 expiry_behind: matches!(sequence, Sequence::PairExpiry | Sequence::PairTextExpiry),
@@ -233,6 +235,18 @@ impl Tallies {
 }
 
 impl Tally {
+    /// How many elements follow.
+    #[inline]
+    pub fn elements(&mut self, n: u64) {
+        self.plan.may_pack = n <= self.plan.packable_elements;
+    }
+
+    /// Whether all strings so far fit into a packed value.
+    #[inline]
+    fn packs(&self) -> bool {
+        self.plan.may_pack && self.longest <= self.plan.packable_len
+    }
+
     /// A string that stands by itself.
     #[inline]
     pub fn text(&mut self, role: Role, text: Str<'_>, scale: &Scale<'_>) {
@@ -250,7 +264,7 @@ impl Tally {
         if len > self.plan.longest && self.short_texts.is_none() {
             self.short_texts = Some(self.texts - 1);
         }
-        let is_packed = self.texts <= self.plan.packable_texts && self.longest <= self.plan.packable_len;
+        let is_packed = self.packs();
         let number = if self.all_integers || is_packed || is_pushed { integer(text) } else { None };
         match number {
             Some(number) => {
@@ -295,7 +309,7 @@ impl Tally {
     #[inline]
     pub fn score(&mut self, score: f64, scale: &Scale<'_>) {
         // Without texts it is of a packed value, whose entries are looked at as they are stored.
-        if self.texts > 0 && self.texts <= self.plan.packable_texts && self.longest <= self.plan.packable_len {
+        if self.texts > 0 && self.packs() {
             let shortest = scale.server.is_redis_from(7, 2);
             self.packing.push(packing::score(score, scale.has_listpacks(), shortest), scale.has_listpacks());
         }
@@ -310,7 +324,7 @@ impl Tally {
             self.table_cost = self.table_cost.saturating_add(cost);
         } else if self.plan.expiry_before {
             self.field_expires = at_ms.is_some();
-            if self.texts < self.plan.packable_texts && self.longest <= self.plan.packable_len {
+            if self.packs() {
                 self.packing.push(Item::Int(at_ms.unwrap_or(0)), scale.has_listpacks());
             }
         }

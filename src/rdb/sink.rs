@@ -181,6 +181,9 @@ pub trait Sink {
     /// A record begins; its value follows.
     fn begin(&mut self, _head: &RecordHead<'_>) {}
 
+    /// The value has so many elements, as strings of their own; they follow.
+    fn elements(&mut self, _n: u64) {}
+
     /// A string of the value, in file order. Of a hash: field, then value.
     fn text(&mut self, _role: Role, _text: Str<'_>) {}
 

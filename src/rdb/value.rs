@@ -69,6 +69,7 @@ fn walk_sequence<S: Sink>(cursor: &mut Cursor<'_>, sequence: Sequence, key_type:
         Sequence::SingleTextExpiry => 2,
     };
     let n = cursor.count(least, "number of elements")?;
+    sink.elements(n);
     match sequence {
         Sequence::Single => {
             let role = if key_type == KeyType::List { Role::Element } else { Role::Member };

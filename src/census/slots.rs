@@ -1,0 +1,52 @@
+//! Sums by slot.
+
+use super::PlaceCounts;
+use crate::measure::{Fact, SLOTS};
+
+/// Keys that wait to be added. Slots follow no order and their sums fill more than the nearest cache: added one after another, each would
+/// wait for memory; added in one go, they wait together.
+const WAITING: usize = 256;
+
+/// Sums of every slot.
+#[derive(Debug)]
+pub struct Slots {
+    counts: Vec<PlaceCounts>,
+    waiting: Vec<(u16, PlaceCounts)>,
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Self { counts: vec![PlaceCounts::default(); usize::from(SLOTS)], waiting: Vec::with_capacity(WAITING) }
+    }
+}
+
+impl Slots {
+    /// Adds one key.
+    #[inline]
+    pub fn add(&mut self, fact: &Fact<'_>) {
+        if self.waiting.len() == WAITING {
+            self.settle();
+        }
+        self.waiting.push((fact.slot, PlaceCounts::of(fact)));
+    }
+
+    /// Adds the sums of `other`.
+    pub fn merge(&mut self, mut other: Self) {
+        other.settle();
+        for (sum, counts) in self.counts.iter_mut().zip(&other.counts).filter(|(_, counts)| counts.keys > 0) {
+            sum.merge(counts);
+        }
+    }
+
+    /// The sums of all slots, in order.
+    pub fn into_counts(mut self) -> Vec<PlaceCounts> {
+        self.settle();
+        self.counts
+    }
+
+    fn settle(&mut self) {
+        for (slot, counts) in self.waiting.drain(..) {
+            self.counts[usize::from(slot)].merge(&counts);
+        }
+    }
+}
