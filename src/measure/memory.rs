@@ -3,7 +3,7 @@
 use super::allocator::Allocator;
 use super::costs::{Line, UNIT};
 use super::encoding::{Encoding, LoadedKey};
-use super::table::{self, Table};
+use super::table::{self, Table, ValkeyTable};
 use super::tally::{Scale, Tallies, Tally, Windows};
 use crate::rdb::{KeyType, Layout, Sequence};
 
@@ -18,9 +18,9 @@ pub(super) fn of(key: &LoadedKey<'_>, encoding: Encoding, tallies: &mut Tallies,
         (KeyType::String, _) => return Some(string(key, encoding, tally, scale)),
         _ => {}
     }
-    let object = object(key, scale);
     let costs = &scale.costs;
     let line = costs.line;
+    let object = object(key, scale);
     let sum = match (key_type, encoding) {
         (KeyType::List, Encoding::Listpack) => object.saturating_add(costs.block(tally.list.largest)),
         (KeyType::List, _) => quicklist(object, key, tally, scale),
@@ -149,12 +149,38 @@ fn hash_table(key: &LoadedKey<'_>, tally: &Tally, scale: &Scale<'_>) -> u64 {
     if line >= Line::Valkey81 {
         let own = if line == Line::Valkey81 { 72 } else { 80 };
         let of_hash = if key.record_type.key_type == KeyType::Hash { 8 } else { 0 };
-        return table::valkey_buckets(n).saturating_add(own + of_hash);
+        return valkey_table(key, tally, scale).saturating_add(own + of_hash);
     }
     // Valkey 8.0 counts the entries of members as they are: only those that share a bucket have any.
     let is_set = key.record_type.key_type == KeyType::Set;
     let entries = if line == Line::Valkey80 && is_set { table::chained(n) } else { 0 };
     buckets(key, tally, scale).saturating_mul(8).saturating_add(dict(scale)).saturating_add(entries)
+}
+
+/// Bytes of the buckets of a table of Valkey 8.1 and later.
+fn valkey_table(key: &LoadedKey<'_>, tally: &Tally, scale: &Scale<'_>) -> u64 {
+    let n = key.elements;
+    match key.record_type.layout {
+        // It starts packed, until a string is too long for that; then it becomes a table with room for those that came, into which that
+        // one is put before room is made for the rest.
+        Layout::Sequence(Sequence::Pair) if n <= scale.config.hash.entries => {
+            let before = packed_before(tally).min(n);
+            let mut table = ValkeyTable::default();
+            table.expand(before);
+            table.insert(before);
+            let rest = n.saturating_sub(before + 1);
+            table.insert(n - before - rest);
+            table.expand(rest);
+            table.insert(rest);
+            table.bytes()
+        }
+        _ => table::valkey_buckets(n),
+    }
+}
+
+/// Fields of a hash that were packed before one came that is too long for that, or whose value is.
+fn packed_before(tally: &Tally) -> u64 {
+    tally.short_texts.unwrap_or(0) / 2
 }
 
 /// What Valkey 9 keeps of the fields of a hash that expire: nothing for one, a vector for up to 127, then a radix tree of windows of some
@@ -217,7 +243,7 @@ fn buckets(key: &LoadedKey<'_>, tally: &Tally, scale: &Scale<'_>) -> u64 {
         (KeyType::Hash, Layout::Sequence(Sequence::ExpiryPair { .. })) if n > scale.config.hash.entries => table::grown(n),
         (KeyType::Hash, Layout::Sequence(sequence)) if n <= scale.config.hash.entries => {
             // It starts packed, until a string is too long for that; then it becomes a table with room for those that come.
-            let before = tally.short_texts.unwrap_or(0) / 2;
+            let before = packed_before(tally);
             let mut table = Table::default();
             if line >= Line::Redis70 {
                 table.expand(before);
