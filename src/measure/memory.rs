@@ -20,7 +20,9 @@ pub(super) fn of(key: &LoadedKey<'_>, encoding: Encoding, tallies: &mut Tallies,
     }
     let costs = &scale.costs;
     let line = costs.line;
-    let object = object(key, scale);
+    let whole = object(key, scale);
+    // Where the name is not in the object's block it is added behind all: that decides how a mean is rounded.
+    let object = if line < Line::Redis82 || line == Line::Valkey80 { costs.object.min(whole) } else { whole };
     let sum = match (key_type, encoding) {
         (KeyType::List, Encoding::Listpack) => object.saturating_add(costs.block(tally.list.largest)),
         (KeyType::List, _) => quicklist(object, key, tally, scale),
@@ -42,7 +44,7 @@ pub(super) fn of(key: &LoadedKey<'_>, encoding: Encoding, tallies: &mut Tallies,
         (_, Encoding::Skiplist) => skiplist(object, key, tally, scale),
         _ => object.saturating_add(costs.block(tally.packed_value(scale))),
     };
-    Some(sum)
+    Some(sum.saturating_add(whole - object))
 }
 
 /// What the server makes of a base and the sizes of all of so many elements: it multiplies their mean again, in floating point, and cuts
