@@ -81,6 +81,21 @@ fn one_key_on_every_line_of_servers() {
 }
 
 #[test]
+fn a_mean_is_rounded_without_the_name() {
+    // A set under a name of 100 bytes: 36 members of 50 bytes and one of 180. Debian's 7.0.15 answers 4103, one less than the sum.
+    let mut records = b"\x02\x40\x64".to_vec();
+    records.extend([b'k'; 100]);
+    records.push(37);
+    for i in 0..37 {
+        // A length of more than 63 takes two bytes.
+        let (len, rest) = if i == 0 { (&[0x40, 180][..], 178) } else { (&[50][..], 48) };
+        records.extend(len);
+        records.extend(format!("{i:02}{}", "m".repeat(rest)).bytes());
+    }
+    assert_eq!(memory_of(&dump(&records), &["--allocator", "system"]), [4103]);
+}
+
+#[test]
 fn limits_of_a_configuration() {
     // A hash of one field and a value of seven bytes, packed.
     let dump = dump(b"\x10\x01h\x15\x15\0\0\0\x04\0\x81a\x02\x81b\x02\x81c\x02\x83ddd\x04\xff");

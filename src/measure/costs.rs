@@ -83,8 +83,8 @@ enum Reported {
 /// Fixed-point unit of expected sizes: levels of skip lists are random.
 pub(super) const UNIT: u64 = 1 << 10;
 
-/// Member sizes for which the expected size of a skip list's node is kept ready.
-const READY: usize = 160;
+/// Lengths for which the sizes of strings, and the expected ones of skip-list nodes, are kept ready.
+const READY: usize = 512;
 
 /// Most levels that are told apart; deeper ones occur once in a million nodes.
 const LEVELS: u64 = 10;
@@ -104,6 +104,8 @@ pub(super) struct Costs {
     pub stream_blocks_usable: bool,
     text: Reported,
     block: Reported,
+    /// Reported bytes of short strings, by length: nearly all are.
+    texts: Box<[u64]>,
     /// Longest strings with headers of three and of five bytes.
     text8: u64,
     text16: u64,
@@ -128,9 +130,11 @@ impl Costs {
             block: if line.is_redis_from(Line::Redis84) { Reported::Requested } else { usable(Line::Redis70) },
             text8: if newest_sds { 252 } else { 255 },
             text16: if newest_sds { 65_530 } else { 65_535 },
+            texts: Box::default(),
             node: 0,
             ready: Box::default(),
         };
+        costs.texts = (0..READY as u64).map(|len| costs.text_by_rule(len)).collect();
         costs.node = expected(|level| costs.allocator.usable(24 + 16 * level));
         if costs.embeds_members() {
             costs.ready = (0..READY as u64).map(|len| costs.node_with(len)).collect();
@@ -166,6 +170,13 @@ impl Costs {
     /// Reported bytes of a string of `len` bytes that stands by itself.
     #[inline]
     pub fn text(&self, len: u64) -> u64 {
+        match usize::try_from(len).ok().and_then(|len| self.texts.get(len)) {
+            Some(bytes) => *bytes,
+            None => self.text_by_rule(len),
+        }
+    }
+
+    fn text_by_rule(&self, len: u64) -> u64 {
         let request = self.text_request(len);
         match self.text {
             Reported::Requested => request,

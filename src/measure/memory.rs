@@ -4,7 +4,7 @@ use super::allocator::Allocator;
 use super::costs::{Line, UNIT};
 use super::encoding::{Encoding, LoadedKey};
 use super::packing;
-use super::table::{self, Table};
+use super::table::{self, Table, ValkeyTable};
 use super::tally::{Scale, Tallies, Tally, Windows};
 use crate::rdb::{KeyType, Layout, Sequence};
 
@@ -19,8 +19,11 @@ pub(super) fn of(key: &LoadedKey<'_>, encoding: Encoding, tallies: &mut Tallies,
         (KeyType::String, _) => return Some(string(key, encoding, tally, scale)),
         _ => {}
     }
-    let object = object(key.key_len, key.has_expiry, scale);
     let costs = &scale.costs;
+    let line = costs.line;
+    let whole = object(key.key_len, key.has_expiry, scale);
+    // Where the name is not in the object's block it is added behind all: that decides how a mean is rounded.
+    let object = if line < Line::Redis82 || line == Line::Valkey80 { costs.object.min(whole) } else { whole };
     let sum = match (key_type, encoding) {
         (KeyType::List, Encoding::Listpack) => object.saturating_add(costs.block(tally.list.largest)),
         (KeyType::List, _) => quicklist(object, key, tally, scale),
@@ -31,9 +34,9 @@ pub(super) fn of(key: &LoadedKey<'_>, encoding: Encoding, tallies: &mut Tallies,
             sampled(object.saturating_add(table), entries, key.elements, scale)
         }
         (_, Encoding::Skiplist) => skiplist(object, key, tally, scale),
-        _ => compact(key, encoding, tally, scale),
+        _ => return Some(compact(key, encoding, tally, scale)),
     };
-    Some(sum)
+    Some(sum.saturating_add(whole - object))
 }
 
 /// The memory of a hash, set or sorted set in one packed value.
@@ -60,11 +63,12 @@ pub(super) fn packed_hash(key_len: u64, entry_bytes: u64, scale: &Scale<'_>) -> 
     object(key_len, false, scale).saturating_add(scale.costs.block(value))
 }
 
-/// That part of a key's memory which depends on the length of its name: of a string all, else the object.
+/// That part of a key's memory which depends on the length of its name: of a string all where it may share a block with its name, else the
+/// object.
 #[inline]
 pub(super) fn with_name_of(key: &LoadedKey<'_>, encoding: Encoding, tally: &Tally, scale: &Scale<'_>) -> u64 {
     match key.record_type.key_type {
-        KeyType::String => string(key, encoding, tally, scale),
+        KeyType::String if scale.names_move_values() => string(key, encoding, tally, scale),
         _ => object(key.key_len, key.has_expiry, scale),
     }
 }
@@ -172,12 +176,38 @@ fn hash_table(key: &LoadedKey<'_>, tally: &Tally, scale: &Scale<'_>) -> u64 {
     if line >= Line::Valkey81 {
         let own = if line == Line::Valkey81 { 72 } else { 80 };
         let of_hash = if key.record_type.key_type == KeyType::Hash { 8 } else { 0 };
-        return table::valkey_buckets(n).saturating_add(own + of_hash);
+        return valkey_table(key, tally, scale).saturating_add(own + of_hash);
     }
     // Valkey 8.0 counts the entries of members as they are: only those that share a bucket have any.
     let is_set = key.record_type.key_type == KeyType::Set;
     let entries = if line == Line::Valkey80 && is_set { table::chained(n) } else { 0 };
     buckets(key, tally, scale).saturating_mul(8).saturating_add(dict(scale)).saturating_add(entries)
+}
+
+/// Bytes of the buckets of a table of Valkey 8.1 and later.
+fn valkey_table(key: &LoadedKey<'_>, tally: &Tally, scale: &Scale<'_>) -> u64 {
+    let n = key.elements;
+    match key.record_type.layout {
+        // It starts packed, until a string is too long for that; then it becomes a table with room for those that came, into which that
+        // one is put before room is made for the rest.
+        Layout::Sequence(Sequence::Pair) if n <= scale.config.hash.entries => {
+            let before = packed_before(tally).min(n);
+            let mut table = ValkeyTable::default();
+            table.expand(before);
+            table.insert(before);
+            let rest = n.saturating_sub(before + 1);
+            table.insert(n - before - rest);
+            table.expand(rest);
+            table.insert(rest);
+            table.bytes()
+        }
+        _ => table::valkey_buckets(n),
+    }
+}
+
+/// Fields of a hash that were packed before one came that is too long for that, or whose value is.
+fn packed_before(tally: &Tally) -> u64 {
+    tally.short_texts.unwrap_or(0) / 2
 }
 
 /// What Valkey 9 keeps of the fields of a hash that expire: nothing for one, a vector for up to 127, then a radix tree of windows of some
@@ -240,7 +270,7 @@ fn buckets(key: &LoadedKey<'_>, tally: &Tally, scale: &Scale<'_>) -> u64 {
         (KeyType::Hash, Layout::Sequence(Sequence::ExpiryPair { .. })) if n > scale.config.hash.entries => table::grown(n),
         (KeyType::Hash, Layout::Sequence(sequence)) if n <= scale.config.hash.entries => {
             // It starts packed, until a string is too long for that; then it becomes a table with room for those that come.
-            let before = tally.short_texts.unwrap_or(0) / 2;
+            let before = packed_before(tally);
             let mut table = Table::default();
             if line >= Line::Redis70 {
                 table.expand(before);

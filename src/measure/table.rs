@@ -67,9 +67,9 @@ impl Table {
 
     fn begin_move(&mut self, next: u64) {
         self.next = next;
-        // Only buckets that hold anything take a step: of as many entries as buckets, 1 - 1/e of them are expected to.
+        // Only buckets that hold anything take a step: of as many entries as buckets, about 1 - 1/e of them are expected to.
         let (buckets, used) = (self.buckets as f64, self.used as f64);
-        self.to_move = (buckets * (1.0 - (-used / buckets).exp())).round().max(1.0) as u64;
+        self.to_move = (buckets * (1.0 - (1.0 - 1.0 / buckets).powf(used))).round().max(1.0) as u64;
     }
 }
 
@@ -88,27 +88,98 @@ pub(super) fn chained(n: u64) -> u64 {
     ((n as f64 - used).max(0.0).round() as u64).saturating_mul(16)
 }
 
-/// Bytes of one bucket of Valkey's table: seven entries and their tags.
+/// Bytes of one bucket of Valkey's table.
 const VALKEY_BUCKET: u64 = 64;
 
-/// Expected bytes of the buckets of a table of Valkey 8.1 and later that was sized for `n` entries. A bucket of more than seven entries
-/// gets a chain of further ones, each holding six and a link, so that the number depends on the hash seed.
+/// Entries that it holds.
+const VALKEY_ENTRIES: u64 = 7;
+
+/// Expected bytes of the buckets of a table of Valkey 8.1 and later that was sized for `n` entries.
 pub(super) fn valkey_buckets(n: u64) -> u64 {
-    let buckets = n.saturating_mul(5).div_ceil(32).max(1).checked_next_power_of_two().unwrap_or(n);
-    let load = n as f64 / buckets as f64;
+    ValkeyTable { buckets: valkey_room(n), used: n, ..ValkeyTable::default() }.bytes()
+}
+
+/// Buckets with room for `n` entries: filled to some 90 % they are made twice as many.
+fn valkey_room(n: u64) -> u64 {
+    n.saturating_mul(5).div_ceil(32).max(1).checked_next_power_of_two().unwrap_or(n)
+}
+
+/// A table of Valkey 8.1 and later while it is filled: it doubles when full and moves one bucket with each further insertion, empty or not;
+/// until all are moved, the old buckets count too.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct ValkeyTable {
+    buckets: u64,
+    used: u64,
+    next: u64,
+    /// Entries that were there when the move began, and buckets that were moved since.
+    before: u64,
+    moved: u64,
+}
+
+impl ValkeyTable {
+    /// Asks for room for `n` entries, as loaders do: ignored while buckets are being moved.
+    pub fn expand(&mut self, n: u64) {
+        if self.next == 0 && self.used <= n {
+            self.resize(n);
+        }
+    }
+
+    /// Inserts `n` entries.
+    pub fn insert(&mut self, n: u64) {
+        for _ in 0..n {
+            if self.next != 0 {
+                self.moved += 1;
+                if self.moved == self.buckets {
+                    (self.buckets, self.next) = (self.next, 0);
+                }
+            }
+            if self.next == 0 && self.used >= self.buckets.saturating_mul(VALKEY_ENTRIES) {
+                self.resize(self.used.saturating_add(1));
+            }
+            self.used = self.used.saturating_add(1);
+        }
+    }
+
+    fn resize(&mut self, n: u64) {
+        let buckets = valkey_room(n);
+        if self.used == 0 {
+            self.buckets = buckets;
+        } else if buckets != self.buckets {
+            (self.next, self.before, self.moved) = (buckets, self.used, 0);
+        }
+    }
+
+    /// Expected bytes of both halves. A bucket of more than seven entries gets a chain of further ones, so that the number depends on
+    /// the hash seed.
+    pub fn bytes(&self) -> u64 {
+        let [buckets, used, next, before, moved] =
+            [self.buckets, self.used, self.next, self.before, self.moved].map(|count| count as f64);
+        let chained = if self.next == 0 {
+            chained_buckets(buckets, used / buckets)
+        } else {
+            // New buckets hold what came since; those whose old one was moved hold its entries too.
+            let (share, came) = (moved / buckets, (used - before) / next);
+            let filled = chained_buckets(next * share, before / next + came) + chained_buckets(next * (1.0 - share), came);
+            chained_buckets(buckets - moved, before / buckets) + filled
+        };
+        // Where less than one is expected, none is what is found most of the time.
+        let chained = if chained < 1.0 { 0 } else { chained.round() as u64 };
+        self.buckets.saturating_add(self.next).saturating_add(chained).saturating_mul(VALKEY_BUCKET)
+    }
+}
+
+/// Expected chained buckets behind `buckets` that hold `load` entries each in the mean: all but the last of a chain hold six and a link.
+fn chained_buckets(buckets: f64, load: f64) -> f64 {
     // Entries of a bucket follow a Poisson distribution.
     let mut probability = (-load).exp();
-    let mut children = 0.0;
+    let mut chained = 0.0;
     for entries in 1..40u32 {
         probability *= load / f64::from(entries);
         if entries > 7 {
-            children += probability * f64::from((entries - 7).div_ceil(6));
+            chained += probability * f64::from((entries - 7).div_ceil(6));
         }
     }
-    let children = buckets as f64 * children;
-    // Where less than one is expected, none is what is found most of the time.
-    let children = if children < 1.0 { 0 } else { children.round() as u64 };
-    buckets.saturating_add(children).saturating_mul(VALKEY_BUCKET)
+    buckets * chained
 }
 
 #[cfg(test)]
@@ -150,5 +221,34 @@ mod tests {
         assert!((11..=15).contains(&children(600, 128)));
         assert!((110..=134).contains(&children(3000, 512)));
         assert_eq!(valkey_buckets(1), 64);
+    }
+
+    #[test]
+    fn tables_of_valkey_that_grew() {
+        // Valkey 9.1.2: hashes of so many fields, of which one, at the place named, is too long for a listpack; buckets of both halves, as
+        // DEBUG HTSTATS-KEY answers.
+        for (n, at, buckets, next) in [
+            (7, 0, 1, 0),
+            (7, 6, 1, 0),
+            (8, 0, 2, 0),
+            (8, 4, 1, 2),
+            (8, 7, 2, 0),
+            (15, 7, 2, 4),
+            (16, 8, 2, 4),
+            (29, 14, 4, 8),
+            (29, 28, 8, 0),
+            (100, 50, 16, 0),
+            (232, 0, 64, 0),
+            (232, 116, 32, 64),
+            (512, 256, 64, 128),
+            (512, 511, 128, 0),
+        ] {
+            let mut table = ValkeyTable::default();
+            table.expand(at);
+            table.insert(at + 1);
+            table.expand(n - at - 1);
+            table.insert(n - at - 1);
+            assert_eq!((table.buckets, table.next), (buckets, next), "{n} fields, the long one at {at}");
+        }
     }
 }

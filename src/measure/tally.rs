@@ -1,7 +1,7 @@
 //! What is added up while a value passes: all that encoding and memory are computed from.
 
 use super::config::{Limit, LoadConfig};
-use super::costs::Costs;
+use super::costs::{Costs, Line};
 use super::nodes::ListNodes;
 use super::packing::{self, Item, Packing};
 use super::server::Server;
@@ -25,6 +25,12 @@ impl Scale<'_> {
     #[inline]
     pub fn has_listpacks(&self) -> bool {
         self.server.is_redis_from(7, 0)
+    }
+
+    /// True where the length of a name decides whether a short string lies beside it.
+    #[inline]
+    pub fn names_move_values(&self) -> bool {
+        self.costs.line >= Line::Redis82Early
     }
 }
 

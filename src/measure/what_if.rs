@@ -36,8 +36,8 @@ impl WhatIf<'_> {
     pub fn saved_by_shorter_name(&self, by: u64) -> i64 {
         let Self { key, encoding, tally, scale, .. } = *self;
         let shorter = LoadedKey { key_len: key.key_len.saturating_sub(by), ..*key };
-        // A short string moves in with its name where there is room.
-        let then = if key.record_type.key_type == KeyType::String { self.loaded(&shorter, scale.config) } else { encoding };
+        let moves = key.record_type.key_type == KeyType::String && scale.names_move_values();
+        let then = if moves { self.loaded(&shorter, scale.config) } else { encoding };
         let now = memory::with_name_of(key, encoding, tally, scale);
         now.cast_signed() - memory::with_name_of(&shorter, then, tally, scale).cast_signed()
     }

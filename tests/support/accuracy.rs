@@ -26,6 +26,8 @@ pub struct Measured {
     pub encoding: String,
     pub ours: Option<u64>,
     pub theirs: u64,
+    /// Members, fields or entries; zero where it has none.
+    pub elements: u64,
     /// The file decides the figure: neither levels of a skip list nor the history of glibc's heap are in it.
     pub decidable: bool,
 }
@@ -38,6 +40,23 @@ impl Measured {
     /// Within 3 % or 32 bytes.
     pub fn is_near(&self) -> bool {
         self.ours.is_some_and(|ours| ours.abs_diff(self.theirs) as f64 <= (0.03 * self.theirs as f64).max(32.0))
+    }
+
+    /// Off by a power of two of chain heads, four at least: half of a table of Redis that was about to be done with moving when the last
+    /// entry came. Each entry moves one bucket on that holds any, and how many do depends on the hash seed.
+    pub fn is_moving_table(&self) -> bool {
+        let off = self.ours.map_or(0, |ours| ours.abs_diff(self.theirs));
+        // A mean may have been rounded to the other side.
+        self.encoding == "hashtable" && (off - off.min(1)..=off + 1).any(|off| off >= 4 * 8 && off.is_power_of_two())
+    }
+
+    /// Within what levels of skip lists and chains of Valkey's tables, drawn at each load, can do: six standard deviations of 12 bytes for
+    /// each member, and 192 bytes since a few of them follow no normal distribution. Valkey's index of field expiries is counted roughly.
+    pub fn is_within_chance(&self) -> bool {
+        let off = self.ours.map_or(f64::INFINITY, |ours| ours.abs_diff(self.theirs) as f64);
+        let drawn = 6.0 * 12.0 * (self.elements as f64).sqrt() + 192.0;
+        let rough = self.key_type == "hash" && self.elements > 127 && self.error() <= 0.2;
+        off <= drawn || rough
     }
 
     /// Relative error.
@@ -101,7 +120,8 @@ fn one(answers: &Path) -> Option<Accuracy> {
         let encoding = if key_type == "stream" { "stream".into() } else { encoding };
         let ours = ours.get(&place).copied().flatten();
         let decidable = encoding != "skiplist" && !is_libc;
-        keys.push(Measured { place, key_type, encoding, ours, theirs, decidable });
+        let elements = line["count"].as_u64().unwrap_or(0);
+        keys.push(Measured { place, key_type, encoding, elements, ours, theirs, decidable });
     }
     let number = |value: &Value| value.as_u64().or_else(|| value.as_str()?.parse().ok());
     let used = number(&meta["used_memory"]).zip(number(&meta["info_memory"]["used_memory_startup"]));
@@ -184,10 +204,13 @@ pub fn by_encoding<'k>(keys: impl IntoIterator<Item = &'k Measured>) -> BTreeMap
     sums
 }
 
+/// Most keys of one type, as a share, whose tables [are about to be done with moving](Measured::is_moving_table).
+const MOVING: f64 = 0.03;
+
 /// Every bar that the keys of one dump miss, with the worst keys.
 ///
-/// Levels of skip lists and chains of hash tables are drawn at each load: of thousands of keys some lie outside of 3 % whatever is
-/// computed. `chance` is the share of such keys for which that is allowed, up to 12 %.
+/// Levels of skip lists and chains of hash tables are drawn at each load: of thousands of keys some lie outside of 3 % and 32 bytes whatever
+/// is computed. `chance` is the share of such keys for which that is allowed, [within limits](Measured::is_within_chance).
 pub fn misses(keys: &[Measured], chance: f64) -> Vec<String> {
     let mut misses = Vec::new();
     let worst = |keys: &mut Vec<&Measured>| {
@@ -202,11 +225,18 @@ pub fn misses(keys: &[Measured], chance: f64) -> Vec<String> {
         let share = 100.0 * all.exact_share();
         misses.push(format!("{share:.2} % exact, total off by {:.3} %:{}", 100.0 * all.total_error(), worst(&mut inexact)));
     }
-    let mut far: Vec<&Measured> = decidable.iter().copied().filter(|key| key.error() > 0.02).collect();
+    let mut far: Vec<&Measured> =
+        decidable.iter().copied().filter(|key| key.error() > 0.02 && !(chance > 0.0 && key.is_moving_table())).collect();
     if !far.is_empty() {
         misses.push(format!("{} keys off by more than 2 %:{}", far.len(), worst(&mut far)));
     }
     for ((key_type, encoding), sums) in by_encoding(decidable.iter().copied()) {
+        let is_of_kind = |key: &&&Measured| key.key_type == key_type && key.encoding == encoding;
+        let moving = decidable.iter().filter(is_of_kind).filter(|key| key.is_moving_table()).count();
+        if moving as f64 > MOVING * sums.keys as f64 && sums.keys >= 50 {
+            misses.push(format!("{key_type} {encoding}: {moving} of {} off by half a table", sums.keys));
+        }
+        let sums = Sums { exact: sums.exact + moving, ..sums };
         if sums.keys >= 50 && sums.exact_share() < 0.98 || sums.total_error() > 0.001 {
             let mut inexact: Vec<&Measured> =
                 inexact.iter().copied().filter(|key| key.key_type == key_type && key.encoding == encoding).collect();
@@ -221,17 +251,13 @@ pub fn misses(keys: &[Measured], chance: f64) -> Vec<String> {
     }
     let mut far: Vec<&Measured> = loose.iter().copied().filter(|key| !key.is_near()).collect();
     let drawn = loose.iter().filter(|key| ["skiplist", "hashtable", "stream"].contains(&&*key.encoding)).count();
-    if far.len() as f64 > chance * drawn as f64 || far.iter().any(|key| key.error() > 0.12) {
+    if far.len() as f64 > chance * drawn as f64 || far.iter().any(|key| !key.is_within_chance()) {
         misses.push(format!("{} keys that only have to be near are not:{}", far.len(), worst(&mut far)));
     }
     for ((key_type, encoding), sums) in by_encoding(loose.iter().copied()) {
         // Of few keys the sum may be off by what one of them may.
         // And a heap that was in use hands out more, never less.
-        let allowed = match sums.keys {
-            0..50 => 0.03,
-            _ if chance > 0.0 => 0.01,
-            _ => 0.005,
-        };
+        let allowed = if sums.keys < 50 { 0.03 } else { 0.005 };
         if sums.total_error() > allowed && sums.ours.abs_diff(sums.theirs) > 32 {
             misses.push(format!("{key_type} {encoding}: total off by {:.3} %", 100.0 * sums.total_error()));
         }

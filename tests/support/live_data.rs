@@ -1,5 +1,8 @@
 //! The data that live servers are filled with: every type at and around the limits of its encodings, made of commands alone.
 
+#[path = "live_sizes.rs"]
+mod sizes;
+
 use std::collections::HashMap;
 
 use crate::command;
@@ -70,6 +73,7 @@ impl Data {
         data.streams();
         data.stream_groups(version);
         data.hostile_names();
+        data.of_random_sizes(version);
         if version.from([7, 4], [9, 0]) {
             data.field_expiries();
         }
