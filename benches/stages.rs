@@ -13,6 +13,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rdbscope::census::{Census, ClassLimits, ClassStats, Histogram, ListLimits};
 use rdbscope::classify::{Classifier, Discovery, Separators, Shape};
 use rdbscope::contract::Contracts;
+use rdbscope::contract::Ends;
 use rdbscope::measure::{self, Encoding, Fact, Lifetime};
 use rdbscope::rdb::packed::PackedForm;
 use rdbscope::rdb::{KeyType, lzf};
@@ -95,7 +96,7 @@ fn by_key(criterion: &mut Criterion) {
     });
     group.bench_function("add to a class", |b| {
         let mut class = ClassStats::default();
-        b.iter(|| facts.iter().for_each(|fact| class.add(black_box(fact))));
+        b.iter(|| facts.iter().for_each(|fact| class.add(black_box(fact), Ends::default())));
     });
     group.bench_function("add to a census", |b| {
         let mut census = Census::new(ListLimits::default(), Arc::new(ClassLimits::new(None)));

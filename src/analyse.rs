@@ -342,20 +342,16 @@ pub fn trailing_bytes(dump: &Dump, end: &ScanEnd) -> u64 {
 
 /// Adds all keys of `dumps`, which must be sorted, to one census; `progress` is told of each piece that was passed.
 pub fn census(dumps: &[Dump], options: &Options, progress: impl Fn(Advance) + Sync) -> (Census, Vec<Outcome>) {
-    let workers = Mutex::new(Vec::<CensusWorker<'_>>::new());
     let mut outcomes = Vec::new();
     let limits = Arc::new(ClassLimits::new(options.contracts.as_deref()));
-    let new_census = |input| {
-        let mut census = Census::new(options.lists, Arc::clone(&limits));
-        census.set_input(input);
-        census
-    };
+    let mut whole = Census::new(options.lists, Arc::clone(&limits));
     for (input, dump) in (1..).zip(dumps) {
-        for worker in workers.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
-            worker.census.set_input(input);
-        }
+        let workers = Mutex::new(Vec::new());
+        // What lists already hold spares the pieces to come much.
+        let next = Mutex::new(whole.successor(input));
+        let fresh = || next.lock().unwrap_or_else(PoisonError::into_inner).successor(input);
         let new_worker = || CensusWorker {
-            census: new_census(input),
+            census: fresh(),
             classifier: Classifier::new(options.contracts.clone()),
             filter: &options.filter,
             opens_above: limits.smallest_member(),
@@ -365,21 +361,18 @@ pub fn census(dumps: &[Dump], options: &Options, progress: impl Fn(Advance) + Sy
             options,
             &workers,
             new_worker,
-            |_| (),
-            |(), advance| {
+            |worker| std::mem::replace(&mut worker.census, fresh()),
+            |census, advance| {
                 progress(advance);
+                whole.merge(census);
+                *next.lock().unwrap_or_else(PoisonError::into_inner) = whole.successor(input);
                 ControlFlow::Continue(())
             },
         );
         outcomes.push(outcome);
     }
-    let mut workers = workers.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter();
-    let mut census = workers.next().map_or_else(|| new_census(0), |worker| worker.census);
-    for worker in workers {
-        census.merge(worker.census);
-    }
-    census.settle();
-    (census, outcomes)
+    whole.settle();
+    (whole, outcomes)
 }
 
 struct CensusWorker<'o> {

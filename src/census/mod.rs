@@ -187,10 +187,18 @@ impl Census {
         }
     }
 
-    /// The keys that follow are of input `ordinal`.
-    pub fn set_input(&mut self, ordinal: u32) {
-        self.settle_db();
-        self.input = ordinal;
+    /// An empty census of keys of input `ordinal` that will be merged with this one: its lists take nothing that would not stay here.
+    pub fn successor(&self, ordinal: u32) -> Self {
+        let top = self.top.iter().map(|(group, memory, elements)| (*group, memory.successor(), elements.successor())).collect();
+        Self {
+            input: ordinal,
+            permanent: self.permanent.successor(),
+            over: self.over.successor(),
+            emptied: self.emptied.successor(),
+            streams: self.streams.successor(),
+            top,
+            ..Self::new(self.lists, Arc::clone(&self.limits))
+        }
     }
 
     /// Adds one key.

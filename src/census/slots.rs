@@ -8,16 +8,11 @@ use crate::measure::{Fact, SLOTS};
 const WAITING: usize = 256;
 
 /// Sums of every slot.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Slots {
+    /// Empty without a key.
     counts: Vec<PlaceCounts>,
     waiting: Vec<(u16, PlaceCounts)>,
-}
-
-impl Default for Slots {
-    fn default() -> Self {
-        Self { counts: vec![PlaceCounts::default(); usize::from(SLOTS)], waiting: Vec::with_capacity(WAITING) }
-    }
 }
 
 impl Slots {
@@ -33,6 +28,11 @@ impl Slots {
     /// Adds the sums of `other`.
     pub fn merge(&mut self, mut other: Self) {
         other.settle();
+        self.settle();
+        if self.counts.is_empty() {
+            self.counts = other.counts;
+            return;
+        }
         for (sum, counts) in self.counts.iter_mut().zip(&other.counts).filter(|(_, counts)| counts.keys > 0) {
             sum.merge(counts);
         }
@@ -41,10 +41,14 @@ impl Slots {
     /// The sums of all slots, in order.
     pub fn into_counts(mut self) -> Vec<PlaceCounts> {
         self.settle();
+        self.counts.resize(usize::from(SLOTS), PlaceCounts::default());
         self.counts
     }
 
     fn settle(&mut self) {
+        if !self.waiting.is_empty() {
+            self.counts.resize(usize::from(SLOTS), PlaceCounts::default());
+        }
         for (slot, counts) in self.waiting.drain(..) {
             self.counts[usize::from(slot)].merge(&counts);
         }

@@ -84,6 +84,8 @@ impl PartialOrd for KeyRow {
 #[derive(Debug, Clone)]
 pub struct TopKeys {
     most: usize,
+    /// Rank and key below which nothing is taken: there are enough above.
+    floor: Option<(u64, Box<[u8]>)>,
     /// The last in order is on top.
     rows: BinaryHeap<KeyRow>,
 }
@@ -91,17 +93,29 @@ pub struct TopKeys {
 impl TopKeys {
     /// Keeps `most` rows.
     pub fn new(most: usize) -> Self {
-        Self { most, rows: BinaryHeap::new() }
+        Self { most, floor: None, rows: BinaryHeap::new() }
+    }
+
+    /// An empty list for what will be merged with this one: it takes nothing that would not rank here.
+    pub fn successor(&self) -> Self {
+        let last = self.rows.peek().filter(|_| self.rows.len() >= self.most);
+        let floor = last.map_or_else(|| self.floor.clone(), |last| Some((last.rank_by, last.key.clone())));
+        Self { most: self.most, floor, rows: BinaryHeap::new() }
     }
 
     /// Takes the key where it ranks among the largest.
     #[inline]
     pub fn offer(&mut self, rank_by: u64, fact: &Fact<'_>, input: u32) {
-        if self.rows.len() >= self.most {
-            let Some(last) = self.rows.peek() else { return };
-            if (Reverse(rank_by), fact.key) > (Reverse(last.rank_by), &last.key) {
-                return;
+        let last = if self.rows.len() >= self.most {
+            match self.rows.peek() {
+                Some(last) => Some((last.rank_by, &last.key)),
+                None => return,
             }
+        } else {
+            self.floor.as_ref().map(|(rank_by, key)| (*rank_by, key))
+        };
+        if last.is_some_and(|(least, key)| (Reverse(rank_by), fact.key) > (Reverse(least), key)) {
+            return;
         }
         self.push(KeyRow::new(rank_by, fact, input));
     }

@@ -55,6 +55,8 @@ pub enum Step {
     Frame,
     /// A key.
     Record,
+    /// Records that have to be unpacked first: a blob, or a chunk of one.
+    Packed,
     /// The end mark and checksum.
     End,
 }
@@ -105,6 +107,12 @@ impl<'a> Walker<'a> {
     /// Walks from a record boundary at byte `offset` of the dump, in database `db`.
     pub fn new(bytes: &'a [u8], offset: u64, format: &'a Format, db: u64) -> Self {
         Self { cursor: Cursor::new(bytes, offset), format, db, key_scratch: Vec::new(), value_scratch: Vec::new() }
+    }
+
+    /// True where a record of such a dump may begin with `byte`; of prefixes, only those that servers write today.
+    pub fn may_begin(byte: u8, format: &Format) -> bool {
+        let is_prefix = matches!(byte, opcode::EXPIRETIME_MS | opcode::EXPIRETIME | opcode::IDLE | opcode::FREQ);
+        is_prefix || RecordType::of(byte, format.dialect).is_some()
     }
 
     /// Database of the records that follow.
@@ -183,6 +191,7 @@ impl<'a> Walker<'a> {
                     sink.frame(frame, bytes);
                     match frame {
                         Frame::End { .. } => return Ok(Step::End),
+                        Frame::Blob { .. } | Frame::Chunk { .. } => return Ok(Step::Packed),
                         // Attributes outlast whatever stands between them and their key, as they do in the server's loader.
                         _ if prefix.bytes > 0 => continue,
                         _ => return Ok(Step::Frame),

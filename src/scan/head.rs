@@ -41,7 +41,7 @@ impl Head {
         while !sink.done {
             let before = walker.offset();
             match walker.step(&mut sink) {
-                Ok(Step::Frame) => sink.head.end = walker.offset(),
+                Ok(Step::Frame | Step::Packed) => sink.head.end = walker.offset(),
                 Ok(Step::Record | Step::End) | Err(_) => {
                     sink.head.end = before;
                     break;

@@ -1,15 +1,19 @@
 //! Finds record boundaries and runs the walker on all cores. The result never depends on how a dump was cut.
 //!
-//! One skim over the bytes finds where records end and cuts the dump into pieces; the skim runs beside the workers, a batch of pieces
-//! ahead of them, so that memory stays bounded however large the dump.
+//! A dump has no index. Boundaries are guessed, all pieces between them are walked at once, and each guess is proven: the records of the
+//! piece in front must end exactly there, and in the database that was taken for granted. What was walked from a wrong guess is thrown
+//! away, and a skim over the bytes, which passes records without looking into them, cuts that part anew. So it also cuts whatever holds
+//! records that are compressed or in chunks, the part with a fault in it, and the one with the end mark.
 
 mod checksum;
+mod guess;
 mod head;
 mod pieces;
 mod unpack;
 
 pub use head::Head;
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 
@@ -20,7 +24,12 @@ use crate::rdb::{Format, HEADER_LEN, Sink, Step, Walker};
 use pieces::Pieces;
 
 /// Bytes of a piece, unless told otherwise.
-pub const PIECE_BYTES: u64 = 1 << 20;
+pub const PIECE_BYTES: u64 = 8 << 20;
+
+/// Pieces of a batch, for each thread and at least and at most: the work on a batch is spread well, and what comes of it needs little memory.
+const BATCH_PIECES: usize = 4;
+const LEAST_PIECES: usize = 8;
+const MOST_PIECES: usize = 32;
 
 /// How to scan.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +59,9 @@ pub struct Piece<'a> {
     db: u64,
     /// Bytes of the uncompressed dump that are in no record of the piece and that its walk does not report.
     unreported: u64,
+    /// The database behind its last record, once it was walked from end to end and nothing but records and what stands between them was
+    /// found.
+    walked: Cell<Option<u64>>,
 }
 
 #[derive(Debug, Clone)]
@@ -74,12 +86,15 @@ impl Piece<'_> {
     /// Walks all records of the piece.
     ///
     /// # Errors
-    /// None for a piece that a scan handed out: its boundaries were found by the same walk.
+    /// A record that does not end in the piece, or that cannot be read. A scan throws away what comes of such a piece: its boundaries were
+    /// guessed, and wrong.
     pub fn walk<S: Sink>(&self, sink: &mut S) -> Result<()> {
         let mut walker = Walker::new(self.records(), self.offset, self.format, self.db);
+        let mut plain = true;
         while !walker.at_end() {
-            walker.step(sink)?;
+            plain &= matches!(walker.step(sink)?, Step::Record | Step::Frame);
         }
+        self.walked.set(plain.then(|| walker.db()));
         Ok(())
     }
 
@@ -150,7 +165,7 @@ where
     R: Send,
 {
     let mut pieces = Pieces::new(bytes, &head.format, options.piece_bytes);
-    let batch_pieces = 4 * rayon::current_num_threads();
+    let batch_pieces = (BATCH_PIECES * rayon::current_num_threads()).clamp(LEAST_PIECES, MOST_PIECES);
     let run = |piece: &Piece<'_>| {
         let taken = lock(workers).pop();
         let mut worker = taken.unwrap_or_else(&new_worker);
@@ -160,32 +175,67 @@ where
         lock(workers).push(worker);
         Done { result, crc, checksummed: piece.checksummed as u64, stored: piece.stored_len(), plain: piece.plain_len().0 }
     };
+    // Skims up to `goal` and works on what it cut.
+    let cut_and_run = |pieces: &mut Pieces<'_>, goal, done: &mut Vec<_>| {
+        while pieces.offset() < goal && !pieces.is_done() {
+            done.par_extend(pieces.take_up_to(goal, batch_pieces).into_par_iter().map(|piece| run(&piece)));
+        }
+    };
     let mut crc = checksum::crc64(&bytes[..HEADER_LEN.min(bytes.len())]);
-    let mut batch = pieces.take_batch(batch_pieces);
     let mut done: Vec<Done<R>> = Vec::new();
     let mut stopped = false;
     let (mut stored_bytes, mut plain_bytes) = (HEADER_LEN as u64, HEADER_LEN as u64);
-    while !(stopped || batch.is_empty() && done.is_empty()) {
-        let mut collect_done = |done: Vec<_>| {
-            for Done { result, crc: next, checksummed, stored, plain } in done {
-                crc = checksum::join(crc, next, checksummed);
-                stored_bytes += stored;
-                plain_bytes += plain;
-                if collect(result, stored).is_break() {
-                    return true;
-                }
+    let mut collect_done = |done: Vec<Done<R>>| {
+        for Done { result, crc: next, checksummed, stored, plain } in done {
+            crc = checksum::join(crc, next, checksummed);
+            stored_bytes += stored;
+            plain_bytes += plain;
+            if collect(result, stored).is_break() {
+                return true;
             }
-            false
-        };
-        let now = std::mem::take(&mut batch);
+        }
+        false
+    };
+    while !pieces.is_done() {
+        let (guessed, goal) = guess(&pieces, bytes, head, options.piece_bytes.max(1), batch_pieces);
         let ready = std::mem::take(&mut done);
-        let (stop, (next, results)) = rayon::join(
-            || collect_done(ready),
-            || rayon::join(|| pieces.take_batch(batch_pieces), || now.par_iter().map(run).collect::<Vec<_>>()),
-        );
-        (stopped, batch, done) = (stop, next, results);
+        let walk = || guessed.into_par_iter().map(|piece| (run(&piece), piece)).collect::<Vec<_>>();
+        let (stop, walked) = rayon::join(|| collect_done(ready), walk);
+        if stop {
+            stopped = true;
+            break;
+        }
+        for (result, piece) in walked {
+            if pieces.accept(&piece) {
+                done.push(result);
+            } else {
+                cut_and_run(&mut pieces, piece.offset + piece.stored_len(), &mut done);
+            }
+        }
+        cut_and_run(&mut pieces, goal, &mut done);
+    }
+    if !stopped {
+        collect_done(done);
     }
     pieces.end(stored_bytes, plain_bytes, options.checksum.then_some(crc))
+}
+
+/// The next pieces, which end at guessed boundaries, and the offset up to which the dump is to be passed with them.
+fn guess<'a>(pieces: &Pieces<'a>, bytes: &'a [u8], head: &Head, piece_bytes: u64, most: usize) -> (Vec<Piece<'a>>, u64) {
+    let start = pieces.offset();
+    let at = |n: usize| start.saturating_add(piece_bytes.saturating_mul(n as u64));
+    let goal = at(most).min(bytes.len() as u64);
+    if pieces.has_unpacked() {
+        return (Vec::new(), goal);
+    }
+    let nominal: Vec<u64> = (1..=most).map(at).filter(|at| *at < bytes.len() as u64).collect();
+    let mut ends: Vec<u64> = nominal.into_par_iter().filter_map(|at| guess::boundary(bytes, at, &head.format)).collect();
+    ends.dedup();
+    let starts = std::iter::once(start).chain(ends.iter().copied());
+    let guessed: Vec<Piece<'a>> = starts.zip(&ends).filter_map(|(start, end)| pieces.guessed(start, *end)).collect();
+    // What follows the last boundary is left to the next batch, unless the end of the dump is near.
+    let goal = if goal == bytes.len() as u64 { goal } else { ends.last().copied().unwrap_or(goal) };
+    (guessed, goal)
 }
 
 /// Walks a whole dump on one thread, without cutting it and without looking at its checksum; blobs and chunks are reported as they are.

@@ -1,11 +1,15 @@
 //! Cuts a dump at record boundaries by skimming it.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use super::unpack::{Assembler, decompress};
 use super::{ChecksumState, Piece, Records, ScanEnd};
 use crate::error::{Error, ErrorKind, Result};
 use crate::rdb::{Format, Frame, HEADER_LEN, Sink, Step, Walker};
+
+/// Bytes of a piece that is cut by skimming, at most.
+const SKIMMED_BYTES: u64 = 1 << 20;
 
 /// Bytes of unpacked records at which a batch of pieces ends.
 const MOST_UNPACKED_BYTES: usize = 16 << 20;
@@ -20,6 +24,7 @@ pub(super) struct Pieces<'a> {
     /// Cut, and not yet handed out.
     ready: VecDeque<Piece<'a>>,
     chunks: Assembler,
+    has_unpacked: bool,
 }
 
 enum Reached {
@@ -45,18 +50,63 @@ impl<'a> Pieces<'a> {
             bytes,
             walker: Walker::new(records, HEADER_LEN as u64, format, 0),
             format,
-            piece_bytes: piece_bytes.max(1),
+            piece_bytes: piece_bytes.clamp(1, SKIMMED_BYTES),
             reached: Reached::Middle,
             ready: VecDeque::new(),
             chunks: Assembler::default(),
+            has_unpacked: false,
         }
     }
 
-    /// The next pieces: so many, or fewer where what they were unpacked to takes much memory.
-    pub(super) fn take_batch(&mut self, most: usize) -> Vec<Piece<'a>> {
+    /// A piece that ends where a boundary is guessed.
+    pub(super) fn guessed(&self, start: u64, end: u64) -> Option<Piece<'a>> {
+        let raw = self.bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)?;
+        Some(Piece {
+            raw,
+            checksummed: raw.len(),
+            records: Records::Mapped(raw),
+            offset: start,
+            format: self.format,
+            db: self.walker.db(),
+            unreported: 0,
+            walked: Cell::default(),
+        })
+    }
+
+    /// Goes on behind a guessed piece that was walked, if all of this is proven: it begins at the next byte, in the database there, and
+    /// its records end where it does.
+    pub(super) fn accept(&mut self, piece: &Piece<'a>) -> bool {
+        let Some(db) = piece.walked.get() else { return false };
+        let proven = self.ready.is_empty() && (piece.offset, piece.db) == (self.walker.offset(), self.walker.db());
+        if proven {
+            let end = piece.offset + piece.stored_len();
+            let rest = usize::try_from(end).ok().and_then(|at| self.bytes.get(at..)).unwrap_or_default();
+            self.walker = Walker::new(rest, end, self.format, db);
+        }
+        proven
+    }
+
+    /// Offset of the next byte that is in no piece yet.
+    pub(super) fn offset(&self) -> u64 {
+        self.walker.offset()
+    }
+
+    /// True where the end mark, or a fault, was met, and all pieces were handed out.
+    pub(super) fn is_done(&self) -> bool {
+        self.ready.is_empty() && !matches!(self.reached, Reached::Middle)
+    }
+
+    /// True once something was met that has to be unpacked: such dumps hold the next one soon.
+    pub(super) fn has_unpacked(&self) -> bool {
+        self.has_unpacked
+    }
+
+    /// The pieces up to `goal`, or beyond it where a record ends there: so many, or fewer where what they were unpacked to takes much
+    /// memory.
+    pub(super) fn take_up_to(&mut self, goal: u64, most: usize) -> Vec<Piece<'a>> {
         let mut batch = Vec::new();
         let mut unpacked = 0;
-        while batch.len() < most && unpacked < MOST_UNPACKED_BYTES {
+        while batch.len() < most && unpacked < MOST_UNPACKED_BYTES && (self.walker.offset() < goal || !self.ready.is_empty()) {
             let Some(piece) = self.next() else { break };
             if let Records::Unpacked(records) = &piece.records {
                 unpacked += records.len();
@@ -82,7 +132,7 @@ impl<'a> Pieces<'a> {
             let mut sink = Cutter::default();
             match self.walker.step(&mut sink) {
                 Ok(Step::End) => self.reached = Reached::End { checksum: sink.checksum },
-                Ok(Step::Frame | Step::Record) => {}
+                Ok(Step::Frame | Step::Record | Step::Packed) => {}
                 Err(fault) => {
                     self.reached = Reached::Fault(fault);
                     break;
@@ -105,6 +155,7 @@ impl<'a> Pieces<'a> {
                 format: self.format,
                 db,
                 unreported: 0,
+                walked: Cell::default(),
             });
         }
         if let Some(special) = special
@@ -124,6 +175,7 @@ impl<'a> Pieces<'a> {
 
     /// Makes pieces of a blob or chunk that stands from `start` to where the walker is.
     fn unpack(&mut self, special: Special, start: u64) -> Result<()> {
+        self.has_unpacked = true;
         let raw = &self.bytes[start as usize..self.walker.offset() as usize];
         let mut unpacked = Vec::new();
         match special {
@@ -153,6 +205,7 @@ impl<'a> Pieces<'a> {
                 format: self.format,
                 db,
                 unreported,
+                walked: Cell::default(),
             });
         }
     }
@@ -167,7 +220,7 @@ impl<'a> Pieces<'a> {
             let mut sink = Cutter::default();
             let step = walker.step(&mut sink).map_err(|fault| fault.inside_blob(start))?;
             let why = match (step, sink.special) {
-                (Step::Frame | Step::Record, None) => continue,
+                (Step::Frame | Step::Record | Step::Packed, None) => continue,
                 (_, Some(Special::Chunk { id, bytes })) => {
                     if at > from {
                         out.push(Unpacked { records: records[from as usize..at as usize].into(), db, unreported: 0 });

@@ -129,7 +129,7 @@ fn whole_records(bytes: &[u8], db: u64, format: &Format) -> Result<usize> {
     while !walker.at_end() {
         match walker.step(&mut Skim) {
             Ok(Step::Record) => whole = walker.offset() as usize,
-            Ok(Step::Frame | Step::End) => {
+            Ok(Step::Frame | Step::Packed | Step::End) => {
                 return Err(Error::new(0, "chunk of a record", ErrorKind::Invalid("it begins with no record")));
             }
             Err(fault) if fault.is_truncation() => break,
