@@ -90,6 +90,7 @@ fn compare(version: &str, options: &[&str], fewest: usize) {
             place: (0, row.values().cloned().collect::<Vec<_>>().join(",").into_bytes()),
             key_type: row["type"].clone(),
             encoding: row["encoding"].clone(),
+            elements: ours["elements"].as_u64().unwrap_or(0),
             ours: ours["memory_bytes"].as_u64(),
             theirs: row["memory_usage"].parse().unwrap(),
             decidable: row["encoding"] != "skiplist" && options.is_empty(),
