@@ -293,6 +293,9 @@ pub trait PieceSink: Send {
     /// Every packed value is opened.
     const DEEP: bool = false;
 
+    /// Memory is modelled; see [`FactSink::MEMORY`].
+    const MEMORY: bool = true;
+
     /// Whether a packed value of `len` plain bytes is opened.
     fn opens(&self, _len: u64) -> bool {
         false
@@ -403,6 +406,7 @@ struct PieceFacts<'w, W> {
 
 impl<W: PieceSink> FactSink for PieceFacts<'_, W> {
     const DEEP: bool = W::DEEP;
+    const MEMORY: bool = W::MEMORY;
 
     fn opens(&self, len: u64) -> bool {
         self.worker.opens(len)

@@ -10,7 +10,7 @@ const WAITING: usize = 256;
 /// Sums of every slot.
 #[derive(Debug, Default)]
 pub struct Slots {
-    /// Empty without a key.
+    /// Empty as long as all keys wait.
     counts: Vec<PlaceCounts>,
     waiting: Vec<(u16, PlaceCounts)>,
 }
@@ -19,36 +19,39 @@ impl Slots {
     /// Adds one key.
     #[inline]
     pub fn add(&mut self, fact: &Fact<'_>) {
+        self.wait((fact.slot, PlaceCounts::of(fact)));
+    }
+
+    #[inline]
+    fn wait(&mut self, counts: (u16, PlaceCounts)) {
         if self.waiting.len() == WAITING {
             self.settle();
         }
-        self.waiting.push((fact.slot, PlaceCounts::of(fact)));
+        self.waiting.push(counts);
     }
 
     /// Adds the sums of `other`.
-    pub fn merge(&mut self, mut other: Self) {
-        other.settle();
-        self.settle();
+    pub fn merge(&mut self, other: Self) {
         if self.counts.is_empty() {
             self.counts = other.counts;
-            return;
+        } else {
+            for (sum, counts) in self.counts.iter_mut().zip(&other.counts).filter(|(_, counts)| counts.keys > 0) {
+                sum.merge(counts);
+            }
         }
-        for (sum, counts) in self.counts.iter_mut().zip(&other.counts).filter(|(_, counts)| counts.keys > 0) {
-            sum.merge(counts);
+        for waiting in other.waiting {
+            self.wait(waiting);
         }
     }
 
     /// The sums of all slots, in order.
     pub fn into_counts(mut self) -> Vec<PlaceCounts> {
         self.settle();
-        self.counts.resize(usize::from(SLOTS), PlaceCounts::default());
         self.counts
     }
 
     fn settle(&mut self) {
-        if !self.waiting.is_empty() {
-            self.counts.resize(usize::from(SLOTS), PlaceCounts::default());
-        }
+        self.counts.resize(usize::from(SLOTS), PlaceCounts::default());
         for (slot, counts) in self.waiting.drain(..) {
             self.counts[usize::from(slot)].merge(&counts);
         }

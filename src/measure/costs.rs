@@ -83,8 +83,8 @@ enum Reported {
 /// Fixed-point unit of expected sizes: levels of skip lists are random.
 pub(super) const UNIT: u64 = 1 << 10;
 
-/// Lengths for which the sizes of strings, and the expected ones of skip-list nodes, are kept ready.
-const READY: usize = 512;
+/// Lengths for which sizes are kept ready.
+const READY: usize = 160;
 
 /// Most levels that are told apart; deeper ones occur once in a million nodes.
 const LEVELS: u64 = 10;
@@ -104,14 +104,15 @@ pub(super) struct Costs {
     pub stream_blocks_usable: bool,
     text: Reported,
     block: Reported,
-    /// Reported bytes of short strings, by length: nearly all are.
-    texts: Box<[u64]>,
     /// Longest strings with headers of three and of five bytes.
     text8: u64,
     text16: u64,
     /// Expected size of a skip list's node: of its own, and with a member of so many bytes inside, in [`UNIT`]s of a byte.
     node: u64,
     ready: Box<[u64]>,
+    /// Reported bytes of strings, and blocks of hash fields without an expiry from 7.4 on.
+    texts: [u64; READY],
+    fields: [u64; READY],
 }
 
 impl Costs {
@@ -130,11 +131,13 @@ impl Costs {
             block: if line.is_redis_from(Line::Redis84) { Reported::Requested } else { usable(Line::Redis70) },
             text8: if newest_sds { 252 } else { 255 },
             text16: if newest_sds { 65_530 } else { 65_535 },
-            texts: Box::default(),
             node: 0,
             ready: Box::default(),
+            texts: [0; READY],
+            fields: [0; READY],
         };
-        costs.texts = (0..READY as u64).map(|len| costs.text_by_rule(len)).collect();
+        costs.texts = std::array::from_fn(|len| costs.text_of(len as u64));
+        costs.fields = std::array::from_fn(|len| costs.field_of(len as u64, false));
         costs.node = expected(|level| costs.allocator.usable(24 + 16 * level));
         if costs.embeds_members() {
             costs.ready = (0..READY as u64).map(|len| costs.node_with(len)).collect();
@@ -170,13 +173,13 @@ impl Costs {
     /// Reported bytes of a string of `len` bytes that stands by itself.
     #[inline]
     pub fn text(&self, len: u64) -> u64 {
-        match usize::try_from(len).ok().and_then(|len| self.texts.get(len)) {
-            Some(bytes) => *bytes,
-            None => self.text_by_rule(len),
+        match ready(&self.texts, len) {
+            Some(size) => size,
+            None => self.text_of(len),
         }
     }
 
-    fn text_by_rule(&self, len: u64) -> u64 {
+    fn text_of(&self, len: u64) -> u64 {
         let request = self.text_request(len);
         match self.text {
             Reported::Requested => request,
@@ -224,8 +227,8 @@ impl Costs {
         if !self.embeds_members() {
             return self.text(len).saturating_mul(UNIT).saturating_add(self.node);
         }
-        match usize::try_from(len).ok().and_then(|len| self.ready.get(len)) {
-            Some(size) => *size,
+        match ready(&self.ready, len) {
+            Some(size) => size,
             None => self.node_with(len),
         }
     }
@@ -275,17 +278,25 @@ impl Costs {
                 self.text(value).saturating_add(name)
             }
             Line::Redis74 | Line::Redis82Early | Line::Redis82 | Line::Redis84 => {
-                let header = match field {
-                    0..=31 => 1,
-                    32..=65_535 => 3,
-                    _ => 9,
+                let name = match ready(&self.fields, field) {
+                    Some(size) if !has_expiry => size,
+                    _ => self.field_of(field, has_expiry),
                 };
-                let meta = if has_expiry { 16 + 2 } else { 0 };
-                let name = self.allocator.usable(field.saturating_add(header + 1 + meta));
                 self.text(value).saturating_add(name).saturating_add(24)
             }
             _ => self.text(field).saturating_add(self.text(value)).saturating_add(24),
         }
+    }
+
+    /// The block of a hash field from 7.4 on.
+    fn field_of(&self, len: u64, has_expiry: bool) -> u64 {
+        let header = match len {
+            0..=31 => 1,
+            32..=65_535 => 3,
+            _ => 9,
+        };
+        let meta = if has_expiry { 16 + 2 } else { 0 };
+        self.allocator.usable(len.saturating_add(header + 1 + meta))
     }
 
     /// Reported bytes of a set member and the entry of the table.
@@ -297,6 +308,12 @@ impl Costs {
         };
         self.text(len).saturating_add(entry)
     }
+}
+
+/// The size that is ready for a length.
+#[inline]
+fn ready(sizes: &[u64], len: u64) -> Option<u64> {
+    sizes.get(usize::try_from(len).ok()?).copied()
 }
 
 /// Expected value over the random level of a node: one in four goes a level up.

@@ -36,6 +36,9 @@ use tally::{Scale, Tallies};
 /// Longest string that is taken at the word of its header: what a server takes from a client by default (`proto-max-bulk-len`).
 const MOST_DOUBTFUL_BYTES: u64 = 512 << 20;
 
+/// Memory of every key where it [is not modelled](FactSink::MEMORY).
+pub const NOT_MODELLED_BYTES: u64 = 100;
+
 /// What is known of one key. Borrowed from the dump; nothing in it owns memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Fact<'a> {
@@ -160,6 +163,9 @@ pub trait FactSink {
     /// Every packed value is opened, so that payload and largest element are known.
     const DEEP: bool = false;
 
+    /// Memory is modelled; else every key is said to take [`NOT_MODELLED_BYTES`], and nothing is added up or opened for it.
+    const MEMORY: bool = true;
+
     /// Whether a packed value of `len` plain bytes is opened.
     fn opens(&self, _len: u64) -> bool {
         false
@@ -227,12 +233,14 @@ impl<F: FactSink> Sink for Measure<'_, F> {
                 text = Str::Raw(&[]);
             }
         }
-        self.tallies.sums.text(role, text, &self.scale);
+        self.tallies.sums.text(role, text, F::MEMORY, &self.scale);
     }
 
     #[inline]
     fn score(&mut self, score: f64) {
-        self.tallies.sums.score(score, &self.scale);
+        if F::MEMORY {
+            self.tallies.sums.score(score, &self.scale);
+        }
     }
 
     #[inline]
@@ -242,12 +250,12 @@ impl<F: FactSink> Sink for Measure<'_, F> {
 
     #[inline]
     fn opens_entries(&self, len: u64, entries: u64) -> bool {
-        self.tallies.sums.opens(entries) || self.opens(len)
+        self.tallies.sums.opens(entries, F::MEMORY) || self.opens(len)
     }
 
     #[inline]
     fn packed(&mut self, _form: PackedForm, len: u64, entries: u64) {
-        self.tallies.packed(len, entries, &self.scale);
+        self.tallies.packed(len, entries, F::MEMORY, &self.scale);
     }
 
     #[inline]
@@ -257,11 +265,13 @@ impl<F: FactSink> Sink for Measure<'_, F> {
 
     #[inline]
     fn entry(&mut self, role: Role, entry: Entry<'_>) {
-        self.tallies.sums.entry(role, &entry, &self.scale);
+        self.tallies.sums.entry(role, &entry, F::MEMORY, &self.scale);
     }
 
     fn field_expiry(&mut self, at_ms: Option<i64>) {
-        self.tallies.field_expiry(at_ms, &self.scale);
+        if F::MEMORY {
+            self.tallies.field_expiry(at_ms, &self.scale);
+        }
         let Some(at_ms) = at_ms else { return };
         let expired = u64::from(self.model.snapshot.is_some_and(|snapshot| at_ms <= snapshot.at_ms));
         let before = self.field_expiry.unwrap_or(FieldExpiry { fields: 0, expired: 0, min_ms: at_ms, max_ms: at_ms });
@@ -274,7 +284,9 @@ impl<F: FactSink> Sink for Measure<'_, F> {
     }
 
     fn stream(&mut self, part: StreamPart<'_>) {
-        self.tallies.part(&part, &self.scale);
+        if F::MEMORY {
+            self.tallies.part(&part, &self.scale);
+        }
         match part {
             // The counters come first of what is kept.
             StreamPart::Counters(counters) => self.stream = StreamFacts { counters, ..StreamFacts::default() },
@@ -306,7 +318,7 @@ impl<F: FactSink> Sink for Measure<'_, F> {
         let loaded_by = |server| encoding::after_load(server, config, *allocator, &key, &tallies.sums);
         let encoding = loaded_by(*server);
         let counted = if scale.server == *server { encoding } else { loaded_by(scale.server) };
-        let memory_bytes = memory::of(&key, counted, tallies, scale);
+        let memory_bytes = if F::MEMORY { memory::of(&key, counted, tallies, scale) } else { Some(NOT_MODELLED_BYTES) };
         let sums = &tallies.sums;
         let what_if = WhatIf { key: &key, encoding: counted, allocator: *allocator, tally: sums, scale };
         let payload_known = match key_type {
@@ -334,7 +346,7 @@ impl<F: FactSink> Sink for Measure<'_, F> {
             freq: head.freq,
             field_expiry: self.field_expiry,
             stream: (key_type == KeyType::Stream).then_some(self.stream),
-            what_if: memory_bytes.is_some().then_some(what_if),
+            what_if: (F::MEMORY && memory_bytes.is_some()).then_some(what_if),
         });
     }
 }

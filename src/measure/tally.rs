@@ -214,7 +214,7 @@ impl Tallies {
 
     /// A packed value, or a packed node.
     #[inline]
-    pub fn packed(&mut self, len: u64, entries: u64, scale: &Scale<'_>) {
+    pub fn packed(&mut self, len: u64, entries: u64, for_memory: bool, scale: &Scale<'_>) {
         let Tally { plan, packed_bytes, list, .. } = &mut self.sums;
         match plan.packed {
             Packed::Kept | Packed::Converted | Packed::Pushed => *packed_bytes = packed_bytes.saturating_add(len),
@@ -222,7 +222,8 @@ impl Tallies {
             Packed::Node if entries > 0 => list.kept(len, scale),
             Packed::Node => {}
             Packed::ConvertedNode => list.announce(entries, scale),
-            Packed::StreamNode => self.stream.block(len, &scale.costs),
+            Packed::StreamNode if for_memory => self.stream.block(len, &scale.costs),
+            Packed::StreamNode => {}
         }
     }
 
@@ -253,9 +254,9 @@ impl Tally {
         self.plan.may_pack && self.longest <= self.plan.packable_len
     }
 
-    /// A string that stands by itself.
+    /// A string that stands by itself; `for_memory` if more is wanted than the encoding.
     #[inline]
-    pub fn text(&mut self, role: Role, text: Str<'_>, scale: &Scale<'_>) {
+    pub fn text(&mut self, role: Role, text: Str<'_>, for_memory: bool, scale: &Scale<'_>) {
         let len = text.len();
         self.texts += 1;
         self.payload = self.payload.saturating_add(len);
@@ -266,11 +267,28 @@ impl Tally {
             self.range = number.map_or((0, 0), |number| (number, number));
             return;
         }
-        let is_pushed = self.plan.packed == Packed::Pushed;
         if len > self.plan.longest && self.short_texts.is_none() {
             self.short_texts = Some(self.texts - 1);
         }
-        let is_packed = self.packs();
+        if self.is_open(role) {
+            self.open_text(role, text, for_memory, scale);
+        } else if for_memory {
+            self.element(role, len, scale);
+        }
+    }
+
+    /// True while a string may still decide more than the size of a table: the value may be packed, or all integers, or it is a list.
+    #[inline]
+    fn is_open(&self, role: Role) -> bool {
+        self.packs() || self.all_integers || role == Role::Element
+    }
+
+    /// Apart from [`Tally::text`], so that the way of most strings of large tables stays short.
+    #[inline(never)]
+    fn open_text(&mut self, role: Role, text: Str<'_>, for_memory: bool, scale: &Scale<'_>) {
+        let len = text.len();
+        let is_pushed = self.plan.packed == Packed::Pushed;
+        let is_packed = for_memory && self.packs();
         let number = if self.all_integers || is_packed || is_pushed { integer(text) } else { None };
         match number {
             Some(number) => {
@@ -286,7 +304,8 @@ impl Tally {
         match role {
             Role::Element if is_pushed => self.list.push(item, len, scale),
             Role::Element => self.list.plain(len, scale),
-            _ => self.element(role, len, scale),
+            _ if for_memory => self.element(role, len, scale),
+            _ => {}
         }
     }
 
@@ -349,21 +368,23 @@ impl Tally {
 
     /// An entry of a packed value.
     #[inline]
-    pub fn entry(&mut self, role: Role, entry: &Entry<'_>, scale: &Scale<'_>) {
+    pub fn entry(&mut self, role: Role, entry: &Entry<'_>, for_memory: bool, scale: &Scale<'_>) {
         let len = entry.len();
         self.opened = self.opened.saturating_add(len);
         self.longest = self.longest.max(len);
-        if !matches!(self.plan.packed, Packed::StreamNode) {
+        if for_memory && !matches!(self.plan.packed, Packed::StreamNode) {
             self.element(role, len, scale);
         }
     }
 
     /// Whether the entries of a packed value are needed, of which its header counts so many.
     #[inline]
-    pub fn opens(&self, entries: u64) -> bool {
+    pub fn opens(&self, entries: u64, for_memory: bool) -> bool {
         match self.plan.packed {
-            Packed::Converted | Packed::ConvertedNode | Packed::Pushed => true,
-            Packed::Kept => entries > self.plan.entries,
+            // The encoding of a list follows from its nodes.
+            Packed::ConvertedNode | Packed::Pushed => true,
+            Packed::Converted => for_memory,
+            Packed::Kept => for_memory && entries > self.plan.entries,
             Packed::Node | Packed::StreamNode => false,
         }
     }

@@ -227,6 +227,21 @@ impl<'a> Cursor<'a> {
         self.long_str(first, reading)
     }
 
+    /// Passes `n` strings.
+    #[inline]
+    pub fn skip_strs(&mut self, n: u64, reading: &'static str) -> Result<()> {
+        for _ in 0..n {
+            // A short one, which nearly all are, that ends in front of the last byte.
+            match self.bytes.get(self.at) {
+                Some(&len) if len < 0x40 && self.at + usize::from(len) + 1 < self.bytes.len() => self.at += usize::from(len) + 1,
+                _ => {
+                    self.str(reading)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn long_str(&mut self, first: u8, reading: &'static str) -> Result<Str<'a>> {
         match first {
             0xc0 => Ok(Str::Int(i32::from(self.u8(reading)? as i8))),

@@ -69,6 +69,16 @@ fn walk_sequence<S: Sink>(cursor: &mut Cursor<'_>, sequence: Sequence, key_type:
         Sequence::SingleTextExpiry => 2,
     };
     let n = cursor.count(least, "number of elements")?;
+    if S::SKIM {
+        let strings = match sequence {
+            Sequence::Single => Some((n, "element")),
+            Sequence::Pair => Some((n.saturating_mul(2), "hash field")),
+            _ => None,
+        };
+        if let Some((strings, reading)) = strings {
+            return cursor.skip_strs(strings, reading).map(|()| n);
+        }
+    }
     sink.elements(n);
     match sequence {
         Sequence::Single => {

@@ -109,10 +109,19 @@ impl<'a> Walker<'a> {
         Self { cursor: Cursor::new(bytes, offset), format, db, key_scratch: Vec::new(), value_scratch: Vec::new() }
     }
 
-    /// True where a record of such a dump may begin with `byte`; of prefixes, only those that servers write today.
-    pub fn may_begin(byte: u8, format: &Format) -> bool {
-        let is_prefix = matches!(byte, opcode::EXPIRETIME_MS | opcode::EXPIRETIME | opcode::IDLE | opcode::FREQ);
-        is_prefix || RecordType::of(byte, format.dialect).is_some()
+    /// True for the type byte of a record of such a dump.
+    pub fn is_type(byte: u8, format: &Format) -> bool {
+        RecordType::of(byte, format.dialect).is_some()
+    }
+
+    /// Bytes of an attribute in front of a record that begins with `byte`, where they are always so many.
+    pub fn prefix_len(byte: u8) -> Option<usize> {
+        match byte {
+            opcode::EXPIRETIME_MS => Some(9),
+            opcode::EXPIRETIME => Some(5),
+            opcode::FREQ => Some(2),
+            _ => None,
+        }
     }
 
     /// Database of the records that follow.

@@ -8,12 +8,14 @@ use crate::rdb::{Format, RecordHead, Sink, Step, Walker};
 /// So many records in a row are no accident.
 const RECORDS: usize = 24;
 
-/// Nor are a few that together are so long.
-const FEW_RECORDS: usize = 4;
-const FEW_RECORDS_BYTES: u64 = 256 << 10;
+/// Nor are a few that together are so long, or two that are longer still.
+const LONG: [(usize, u64); 2] = [(4, 256 << 10), (2, 1 << 20)];
 
-/// Bytes that are looked at: in a record that is longer there is nothing to guess.
-const MOST_BYTES: usize = 4 << 20;
+/// Bytes in which a first record may begin: inside one that is longer there is nothing to guess.
+const MOST_TRIED: usize = 128 << 10;
+
+/// Bytes that the records may reach.
+const MOST_BYTES: usize = 16 << 20;
 
 /// Bytes that all tries together may pass.
 const MOST_PASSED: u64 = 8 << 20;
@@ -22,9 +24,12 @@ const MOST_PASSED: u64 = 8 << 20;
 pub(super) fn boundary(bytes: &[u8], from: u64, format: &Format) -> Option<u64> {
     let start = usize::try_from(from).ok()?;
     let near = bytes.get(start..bytes.len().min(start.saturating_add(MOST_BYTES)))?;
-    let begins: [bool; 256] = std::array::from_fn(|byte| Walker::may_begin(byte as u8, format));
+    let types: [bool; 256] = std::array::from_fn(|byte| Walker::is_type(byte as u8, format));
+    let begins: [bool; 256] = std::array::from_fn(|byte| types[byte] || Walker::prefix_len(byte as u8).is_some());
     let mut passed = 0;
-    for at in (0..near.len()).filter(|&at| begins[usize::from(near[at])]) {
+    let tried = &near[..near.len().min(MOST_TRIED)];
+    let begin = |(at, byte): (usize, &u8)| (begins[usize::from(*byte)] && has_plain_key(&near[at..], &types)).then_some(at);
+    for at in tried.iter().enumerate().filter_map(begin) {
         let offset = from + at as u64;
         let mut walker = Walker::new(&near[at..], offset, format, 0);
         if let Some(guess) = chain(&mut walker) {
@@ -36,6 +41,26 @@ pub(super) fn boundary(bytes: &[u8], from: u64, format: &Format) -> Option<u64> 
         }
     }
     None
+}
+
+/// Whether a record with the usual prefixes may begin here, and a key of printable characters in it. Others there are too, and a walk from
+/// each byte that could begin one would cost too much among random bytes.
+#[inline]
+fn has_plain_key(bytes: &[u8], types: &[bool; 256]) -> bool {
+    const LOOKED_AT: usize = 6;
+    let mut rest = bytes;
+    while let Some(prefix) = rest.first().and_then(|first| Walker::prefix_len(*first)) {
+        match rest.get(prefix..) {
+            Some(after) => rest = after,
+            None => return false,
+        }
+    }
+    let (len, key) = match rest {
+        [kind, len @ 1..0x40, key @ ..] if types[usize::from(*kind)] => (usize::from(*len), key),
+        [kind, 0x40..0x80, _, key @ ..] if types[usize::from(*kind)] => (LOOKED_AT, key),
+        _ => return false,
+    };
+    key.get(..len.min(LOOKED_AT)).is_some_and(|key| key.iter().all(|byte| matches!(byte, b' '..=b'~')))
 }
 
 /// Walks as long as records follow one another, and returns the boundary in the middle of them: a walk that began inside a record, behind its
@@ -52,10 +77,11 @@ fn chain(walker: &mut Walker<'_>) -> Option<u64> {
                 records += 1;
             }
             Ok(Step::Frame) if !probe.is_doubtful => {}
-            Ok(Step::End) if records >= FEW_RECORDS => break,
+            Ok(Step::End) if records >= LONG[0].0 => break,
             _ => return None,
         }
-        if records >= FEW_RECORDS && walker.offset() - start >= FEW_RECORDS_BYTES {
+        let passed = walker.offset() - start;
+        if LONG.iter().any(|(least, bytes)| records >= *least && passed >= *bytes) {
             break;
         }
     }

@@ -26,11 +26,18 @@ use pieces::Pieces;
 /// Bytes of a piece, unless told otherwise.
 pub const PIECE_BYTES: u64 = 8 << 20;
 
+/// Bytes of a piece of a small dump.
+const LEAST_BYTES: u64 = 1 << 20;
+
 /// Pieces of a batch, for each thread and at least and at most: the work on a batch is spread well, and what comes of it needs little memory.
 const BATCH_PIECES: usize = 4;
-const LEAST_PIECES: usize = 8;
+const LEAST_PIECES: usize = 16;
 const MOST_PIECES: usize = 32;
 
+/// Pieces that are skimmed at a time.
+const SKIMMED_PIECES: usize = 32;
+
+/// Bytes whose checksum is computed at a time, ahead of the walk: it brings them into the cache.
 /// How to scan.
 #[derive(Debug, Clone, Copy)]
 pub struct ScanOptions {
@@ -47,7 +54,7 @@ impl Default for ScanOptions {
 }
 
 /// A run of whole records.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Piece<'a> {
     /// The bytes of the file that it stands for, and how many of them the checksum covers: all but itself, behind the end mark.
     raw: &'a [u8],
@@ -62,6 +69,8 @@ pub struct Piece<'a> {
     /// The database behind its last record, once it was walked from end to end and nothing but records and what stands between them was
     /// found.
     walked: Cell<Option<u64>>,
+    /// The checksum so far, where one is wanted.
+    sum: Cell<Option<checksum::Running>>,
 }
 
 #[derive(Debug, Clone)]
@@ -91,11 +100,21 @@ impl Piece<'_> {
     pub fn walk<S: Sink>(&self, sink: &mut S) -> Result<()> {
         let mut walker = Walker::new(self.records(), self.offset, self.format, self.db);
         let mut plain = true;
+        let mut sum = self.sum.take();
         while !walker.at_end() {
+            if let Some(sum) = &mut sum {
+                sum.go_ahead((walker.offset() - self.offset) as usize, self.checksummed());
+            }
             plain &= matches!(walker.step(sink)?, Step::Record | Step::Frame);
         }
+        self.sum.set(sum);
         self.walked.set(plain.then(|| walker.db()));
         Ok(())
+    }
+
+    /// The bytes that the checksum covers: all but itself, behind the end mark.
+    fn checksummed(&self) -> &[u8] {
+        &self.raw[..self.checksummed]
     }
 
     fn records(&self) -> &[u8] {
@@ -166,19 +185,34 @@ where
 {
     let mut pieces = Pieces::new(bytes, &head.format, options.piece_bytes);
     let batch_pieces = (BATCH_PIECES * rayon::current_num_threads()).clamp(LEAST_PIECES, MOST_PIECES);
+    // Of a small dump, too, every thread is to get some.
+    let share = bytes.len() as u64 / (BATCH_PIECES * rayon::current_num_threads()) as u64;
+    let piece_bytes = options.piece_bytes.min(share.max(LEAST_BYTES)).max(1);
     let run = |piece: &Piece<'_>| {
         let taken = lock(workers).pop();
         let mut worker = taken.unwrap_or_else(&new_worker);
-        // The checksum first: it brings the bytes into the cache.
-        let crc = if options.checksum { checksum::crc64(&piece.raw[..piece.checksummed]) } else { 0 };
+        piece.sum.set(options.checksum.then(checksum::Running::default));
         let result = work(&mut worker, piece);
         lock(workers).push(worker);
-        Done { result, crc, checksummed: piece.checksummed as u64, stored: piece.stored_len(), plain: piece.plain_len().0 }
+        let crc = piece.sum.take().map_or(0, |sum| sum.finish(piece.checksummed()));
+        Done {
+            result,
+            crc,
+            checksummed: piece.checksummed().len() as u64,
+            stored: piece.stored_len(),
+            plain: piece.plain_len().0,
+        }
     };
-    // Skims up to `goal` and works on what it cut.
+    // Skims up to `goal`, and beside that works on what was cut before.
     let cut_and_run = |pieces: &mut Pieces<'_>, goal, done: &mut Vec<_>| {
-        while pieces.offset() < goal && !pieces.is_done() {
-            done.par_extend(pieces.take_up_to(goal, batch_pieces).into_par_iter().map(|piece| run(&piece)));
+        let mut cut = Vec::new();
+        while !cut.is_empty() || (pieces.offset() < goal && !pieces.is_done()) {
+            let now = std::mem::take(&mut cut);
+            let (next, ()) = rayon::join(
+                || pieces.take_up_to(goal, SKIMMED_PIECES),
+                || done.par_extend(now.into_par_iter().map(|piece| run(&piece))),
+            );
+            cut = next;
         }
     };
     let mut crc = checksum::crc64(&bytes[..HEADER_LEN.min(bytes.len())]);
@@ -197,7 +231,7 @@ where
         false
     };
     while !pieces.is_done() {
-        let (guessed, goal) = guess(&pieces, bytes, head, options.piece_bytes.max(1), batch_pieces);
+        let (guessed, goal) = guess(&pieces, bytes, head, piece_bytes, batch_pieces);
         let ready = std::mem::take(&mut done);
         let walk = || guessed.into_par_iter().map(|piece| (run(&piece), piece)).collect::<Vec<_>>();
         let (stop, walked) = rayon::join(|| collect_done(ready), walk);

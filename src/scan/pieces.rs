@@ -70,6 +70,7 @@ impl<'a> Pieces<'a> {
             db: self.walker.db(),
             unreported: 0,
             walked: Cell::default(),
+            sum: Cell::default(),
         })
     }
 
@@ -156,6 +157,7 @@ impl<'a> Pieces<'a> {
                 db,
                 unreported: 0,
                 walked: Cell::default(),
+                sum: Cell::default(),
             });
         }
         if let Some(special) = special
@@ -206,6 +208,7 @@ impl<'a> Pieces<'a> {
                 db,
                 unreported,
                 walked: Cell::default(),
+                sum: Cell::default(),
             });
         }
     }

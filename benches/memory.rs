@@ -1,0 +1,114 @@
+//! What the memory model costs: the census of a dump with it, and with one that says the same of every key and adds nothing up.
+//!
+//! ```text
+//! cargo bench --bench memory
+//! cargo bench --bench memory -- dump.rdb other.rdb
+//! ```
+//!
+//! The two take turns on one thread, so that whatever else the machine does hits both; figures are medians.
+
+#![allow(missing_docs, clippy::unwrap_used)]
+
+#[path = "../tests/support/profiles.rs"]
+mod profiles;
+#[path = "../tests/support/writer.rs"]
+mod writer;
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use profiles::Profile;
+use rdbscope::analyse::{self, Dump, Options, PieceSink};
+use rdbscope::census::{Census, ClassLimits, ListLimits};
+use rdbscope::classify::Classifier;
+use rdbscope::input::Input;
+use rdbscope::measure::Fact;
+
+/// Times that each of the two goes over a dump.
+const TURNS: usize = 40;
+
+/// What a report does with the facts of each key.
+struct Worker<const MEMORY: bool> {
+    census: Census,
+    classifier: Classifier,
+    opens_above: u64,
+}
+
+impl<const MEMORY: bool> PieceSink for Worker<MEMORY> {
+    const MEMORY: bool = MEMORY;
+
+    fn opens(&self, len: u64) -> bool {
+        len > self.opens_above
+    }
+
+    #[inline]
+    fn fact(&mut self, fact: &Fact<'_>) {
+        self.census.add(fact, self.classifier.classify(fact.key, false));
+    }
+}
+
+/// Keys of a dump and the time that they took.
+fn census<const MEMORY: bool>(dump: &Dump, options: &Options) -> (u64, Duration) {
+    let limits = Arc::new(ClassLimits::new(None));
+    let workers = Mutex::new(Vec::new());
+    let worker = || Worker::<MEMORY> {
+        census: Census::new(ListLimits::default(), Arc::clone(&limits)),
+        classifier: Classifier::default(),
+        opens_above: limits.smallest_member(),
+    };
+    let begin = Instant::now();
+    analyse::walk_dump(dump, options, &workers, worker, |_| (), |(), _| ControlFlow::Continue(()));
+    let keys = workers.into_inner().unwrap().iter().map(|worker| worker.census.total().keys).sum();
+    (keys, begin.elapsed())
+}
+
+fn compare(name: &str, path: &Path) {
+    let options = Options::default();
+    let dump = Dump::new(Input::open(path).unwrap(), &options).unwrap();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let mut times = [vec![], vec![], vec![]];
+    pool.install(|| {
+        for turn in 0..=TURNS {
+            // Who goes second finds warmer caches.
+            let (with, without) = if turn % 2 == 0 {
+                let with = census::<true>(&dump, &options);
+                (with, census::<false>(&dump, &options))
+            } else {
+                let without = census::<false>(&dump, &options);
+                (census::<true>(&dump, &options), without)
+            };
+            assert_eq!(with.0, without.0, "{name}: keys");
+            // The first turn warms up.
+            if turn > 0 {
+                let (with, without) = (with.1.as_secs_f64(), without.1.as_secs_f64());
+                times[0].push(with * 1e3);
+                times[1].push(without * 1e3);
+                times[2].push(100.0 * (with / without - 1.0));
+            }
+        }
+    });
+    let [with, without, more] = times.map(|mut times| {
+        times.sort_by(f64::total_cmp);
+        times[TURNS / 2]
+    });
+    println!("{name}: {with:.1} ms with the model, {without:.1} ms without; {more:+.1} % in one turn");
+}
+
+fn main() {
+    let named: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    for path in &named {
+        compare(path, path.as_ref());
+    }
+    if !named.is_empty() {
+        return;
+    }
+    for (name, profile, keys) in
+        [("smallkv", Profile::SmallKv, 350_000), ("mixed", Profile::Mixed, 60_000), ("bigvalues", Profile::BigValues, 100)]
+    {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        profile.write(file.reopen().unwrap(), keys, 1, true).unwrap();
+        compare(name, file.path());
+    }
+}
