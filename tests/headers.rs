@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use support::{Report, fixtures, run};
 
-const REPORT: [(&str, &str); 16] = [
+const REPORT: [(&str, &str); 17] = [
+    ("advice.csv", "advice,class,from,to,keys,memory_bytes,name_bytes,saved_bytes,sampled_one_in"),
     (
         "classes.csv",
         "class,pattern,registered,owner,keys,keys_share,memory_bytes,memory_share,serialized_bytes,elements,\
