@@ -188,6 +188,23 @@ fn keys_that_are_no_text() {
     dump.check();
 }
 
+/// A dump that was cut, between records and inside one, holds what precedes the cut, and its end is missed.
+#[test]
+fn a_dump_that_was_cut() {
+    let mut dump = Written::new();
+    dump.filler("plain", 900);
+    let records = dump.records;
+    let bytes = dump.dump.into_bytes();
+    let end_of_600 = 11 + records[..600].iter().map(|(_, _, bytes)| bytes).sum::<u64>();
+    for (cut, whole) in [(end_of_600, 600), (end_of_600 + 5, 600), (11, 0), (9, 0)] {
+        for piece_bytes in [700, 4096, 30_000, 1 << 30] {
+            let (found, end, _) = read(&bytes[..cut as usize], piece_bytes, 2);
+            assert!(end.fault.is_some_and(|fault| fault.is_truncation()), "cut at {cut}, pieces of {piece_bytes}");
+            assert!(found == records[..whole], "cut at {cut}, pieces of {piece_bytes}: {} records", found.len());
+        }
+    }
+}
+
 /// What is read up to a fault, and the fault, do not depend on the pieces.
 #[test]
 fn a_fault_in_the_middle() {

@@ -258,7 +258,8 @@ where
 fn guess<'a>(pieces: &Pieces<'a>, bytes: &'a [u8], head: &Head, piece_bytes: u64, most: usize) -> (Vec<Piece<'a>>, u64) {
     let start = pieces.offset();
     let at = |n: usize| start.saturating_add(piece_bytes.saturating_mul(n as u64));
-    let goal = at(most).min(bytes.len() as u64);
+    // Where the end is near, to the end: what it lacks is found by trying to go on.
+    let goal = if at(most) >= bytes.len() as u64 { u64::MAX } else { at(most) };
     if pieces.has_unpacked() {
         return (Vec::new(), goal);
     }
@@ -268,7 +269,7 @@ fn guess<'a>(pieces: &Pieces<'a>, bytes: &'a [u8], head: &Head, piece_bytes: u64
     let starts = std::iter::once(start).chain(ends.iter().copied());
     let guessed: Vec<Piece<'a>> = starts.zip(&ends).filter_map(|(start, end)| pieces.guessed(start, *end)).collect();
     // What follows the last boundary is left to the next batch, unless the end of the dump is near.
-    let goal = if goal == bytes.len() as u64 { goal } else { ends.last().copied().unwrap_or(goal) };
+    let goal = if goal == u64::MAX { goal } else { ends.last().copied().unwrap_or(goal) };
     (guessed, goal)
 }
 
