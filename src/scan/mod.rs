@@ -34,9 +34,6 @@ const BATCH_PIECES: usize = 4;
 const LEAST_PIECES: usize = 16;
 const MOST_PIECES: usize = 32;
 
-/// Pieces that are skimmed at a time.
-const SKIMMED_PIECES: usize = 32;
-
 /// Bytes whose checksum is computed at a time, ahead of the walk: it brings them into the cache.
 /// How to scan.
 #[derive(Debug, Clone, Copy)]
@@ -203,21 +200,8 @@ where
             plain: piece.plain_len().0,
         }
     };
-    // Skims up to `goal`, and beside that works on what was cut before.
-    let cut_and_run = |pieces: &mut Pieces<'_>, goal, done: &mut Vec<_>| {
-        let mut cut = Vec::new();
-        while !cut.is_empty() || (pieces.offset() < goal && !pieces.is_done()) {
-            let now = std::mem::take(&mut cut);
-            let (next, ()) = rayon::join(
-                || pieces.take_up_to(goal, SKIMMED_PIECES),
-                || done.par_extend(now.into_par_iter().map(|piece| run(&piece))),
-            );
-            cut = next;
-        }
-    };
     let mut crc = checksum::crc64(&bytes[..HEADER_LEN.min(bytes.len())]);
     let mut done: Vec<Done<R>> = Vec::new();
-    let mut stopped = false;
     let (mut stored_bytes, mut plain_bytes) = (HEADER_LEN as u64, HEADER_LEN as u64);
     let mut collect_done = |done: Vec<Done<R>>| {
         for Done { result, crc: next, checksummed, stored, plain } in done {
@@ -234,24 +218,46 @@ where
         let (guessed, goal) = guess(&pieces, bytes, head, piece_bytes, batch_pieces);
         let ready = std::mem::take(&mut done);
         let walk = || guessed.into_par_iter().map(|piece| (run(&piece), piece)).collect::<Vec<_>>();
-        let (stop, walked) = rayon::join(|| collect_done(ready), walk);
-        if stop {
-            stopped = true;
-            break;
-        }
+        let (mut stopped, walked) = rayon::join(|| collect_done(ready), walk);
         for (result, piece) in walked {
             if pieces.accept(&piece) {
                 done.push(result);
-            } else {
-                cut_and_run(&mut pieces, piece.offset + piece.stored_len(), &mut done);
+            } else if !stopped {
+                let end = piece.offset + piece.stored_len();
+                stopped = cut_and_run(&mut pieces, end, batch_pieces, &run, &mut collect_done, &mut done);
             }
         }
-        cut_and_run(&mut pieces, goal, &mut done);
+        if stopped || cut_and_run(&mut pieces, goal, batch_pieces, &run, &mut collect_done, &mut done) {
+            done.clear();
+            break;
+        }
     }
-    if !stopped {
-        collect_done(done);
-    }
+    collect_done(done);
     pieces.end(stored_bytes, plain_bytes, options.checksum.then_some(crc))
+}
+
+/// Skims up to `goal`, beside that works on what was cut before, `most` pieces at a time, and collects what came of that; true where collecting
+/// ended the scan.
+fn cut_and_run<'a, R: Send>(
+    pieces: &mut Pieces<'a>,
+    goal: u64,
+    most: usize,
+    run: &(impl Fn(&Piece<'a>) -> Done<R> + Sync),
+    collect: &mut (impl FnMut(Vec<Done<R>>) -> bool + Send),
+    done: &mut Vec<Done<R>>,
+) -> bool {
+    let mut cut = Vec::new();
+    while !cut.is_empty() || (pieces.offset() < goal && !pieces.is_done()) {
+        let now = std::mem::take(&mut cut);
+        let ready = std::mem::take(done);
+        let walk = || now.into_par_iter().map(|piece| run(&piece)).collect::<Vec<_>>();
+        let (stop, (next, results)) = rayon::join(|| collect(ready), || rayon::join(|| pieces.take_up_to(goal, most), walk));
+        if stop {
+            return true;
+        }
+        (cut, *done) = (next, results);
+    }
+    false
 }
 
 /// The next pieces, which end at guessed boundaries, and the offset up to which the dump is to be passed with them.

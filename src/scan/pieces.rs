@@ -12,7 +12,7 @@ use crate::rdb::{Format, Frame, HEADER_LEN, Sink, Step, Walker};
 const SKIMMED_BYTES: u64 = 1 << 20;
 
 /// Bytes of unpacked records at which a batch of pieces ends.
-const MOST_UNPACKED_BYTES: usize = 16 << 20;
+const MOST_UNPACKED_BYTES: usize = 8 << 20;
 
 /// The pieces of a dump, in file order.
 pub(super) struct Pieces<'a> {
