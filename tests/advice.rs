@@ -4,7 +4,6 @@
 
 mod support;
 #[path = "support/writer.rs"]
-#[allow(dead_code)]
 mod writer;
 
 use std::fs;

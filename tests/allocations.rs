@@ -2,7 +2,6 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 #[path = "support/writer.rs"]
-#[allow(dead_code)]
 mod writer;
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -44,7 +43,7 @@ fn dump_of(keys: u64) -> tempfile::NamedTempFile {
             0 => dump.key(&format!("shop-{}:user:profile:{id}", id % 900)).string(value),
             1 => dump.key(&format!("session:{:016x}", id << 20 | 0xabc)).expires_at_ms(1_900_000_000_000).string(value),
             2 => dump.key(&format!("cart:{{{id}}}:items")).set_listpack(["one", "two", "three"]),
-            _ => dump.key(&format!("rank:{id}:weekly")).zset([("first", 0.5), ("second", 1.5)].into_iter()),
+            _ => dump.key(&format!("rank:{id}:weekly")).zset([("first", 0.5), ("second", 1.5)]),
         };
     }
     let mut file = tempfile::NamedTempFile::new().unwrap();

@@ -3,7 +3,6 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 #[path = "support/writer.rs"]
-#[allow(dead_code)]
 mod writer;
 
 use std::ops::ControlFlow;

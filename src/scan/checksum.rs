@@ -102,7 +102,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn ahead_of_any_walk_it_is_the_same(len in 0usize..3_000_000, steps in proptest::collection::vec(0usize..700_000, 0..9)) {
-            let bytes: Vec<u8> = (0..len).map(|at| (at * at >> 7) as u8).collect();
+            let bytes: Vec<u8> = (0..len).map(|at| ((at * at) >> 7) as u8).collect();
             let mut running = Running::default();
             let mut walked = 0;
             for step in steps {
