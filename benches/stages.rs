@@ -54,6 +54,7 @@ fn facts(keys: &[Vec<u8>]) -> Vec<Fact<'_>> {
                 longest_seen_bytes: value,
                 serialized_bytes: value + key.len() as u64 + 12,
                 memory_bytes: Some(value + key.len() as u64 + 64),
+                uncounted_bytes: 0,
                 expires_at_ms: None,
                 lifetime,
                 slot: measure::slot(key),

@@ -220,8 +220,14 @@ impl Report {
     }
 }
 
-/// Tables of each input's databases, or, where each slot has its own, of the slots.
+/// What keys cause in `used_memory` beside the figures of `MEMORY USAGE`: the tables that hold them, and what values take uncounted.
 fn overhead(census: &Census, slots: &[PlaceCounts], dumps: &[Dump], outcomes: &[Outcome]) -> u64 {
+    let uncounted = census.tables.values().fold(0i64, |sum, held| sum.saturating_add(held.uncounted_bytes));
+    tables(census, slots, dumps, outcomes).saturating_add_signed(uncounted)
+}
+
+/// Tables of each input's databases, or, where each slot has its own, of the slots.
+fn tables(census: &Census, slots: &[PlaceCounts], dumps: &[Dump], outcomes: &[Outcome]) -> u64 {
     let mut sum = 0u64;
     let mut slot_tables = None;
     for (input, (dump, outcome)) in (1..).zip(dumps.iter().zip(outcomes)) {
@@ -238,7 +244,11 @@ fn overhead(census: &Census, slots: &[PlaceCounts], dumps: &[Dump], outcomes: &[
     }
     // Nodes of a cluster share no slot, and all run the same version as far as anybody can tell.
     let Some(overhead) = slot_tables else { return sum };
-    let of_slot = |counts: &PlaceCounts| TableKeys { keys: counts.keys - counts.expired_keys, expires: counts.volatile_keys() };
+    let of_slot = |counts: &PlaceCounts| TableKeys {
+        keys: counts.keys - counts.expired_keys,
+        expires: counts.volatile_keys(),
+        uncounted_bytes: 0,
+    };
     slots.iter().fold(sum, |sum, counts| sum.saturating_add(overhead.tables(of_slot(counts))))
 }
 

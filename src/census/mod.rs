@@ -158,6 +158,7 @@ pub struct Census {
     /// Largest keys of each type, by memory and by elements. Module types are one.
     top: Vec<(Option<KeyType>, TopKeys, TopKeys)>,
     last_db: Option<(u64, PlaceCounts)>,
+    last_uncounted_bytes: i64,
     /// Loaded keys by input and database: what each table of a server holds.
     pub tables: BTreeMap<(u32, u64), TableKeys>,
 }
@@ -183,6 +184,7 @@ impl Census {
             streams: TopKeys::new(lists.streams),
             top: Vec::new(),
             last_db: None,
+            last_uncounted_bytes: 0,
             tables: BTreeMap::new(),
         }
     }
@@ -218,6 +220,9 @@ impl Census {
                 self.settle_db();
                 self.last_db = Some((fact.db, PlaceCounts::of(fact)));
             }
+        }
+        if !fact.lifetime.is_expired() {
+            self.last_uncounted_bytes = self.last_uncounted_bytes.saturating_add(fact.uncounted_bytes);
         }
         self.slots.add(fact);
         let (stats, ends) = match class.registered.and_then(|at| self.registered.get_mut(at)) {
@@ -335,10 +340,11 @@ impl Census {
 
     fn settle_db(&mut self) {
         if let Some((db, counts)) = self.last_db.take() {
-            self.tables
-                .entry((self.input, db))
-                .or_default()
-                .add(&TableKeys { keys: counts.keys - counts.expired_keys, expires: counts.volatile_keys() });
+            self.tables.entry((self.input, db)).or_default().add(&TableKeys {
+                keys: counts.keys - counts.expired_keys,
+                expires: counts.volatile_keys(),
+                uncounted_bytes: std::mem::take(&mut self.last_uncounted_bytes),
+            });
             self.databases.entry(db).or_default().merge(&counts);
         }
     }

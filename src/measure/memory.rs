@@ -1,7 +1,7 @@
 //! Bytes that a loaded key takes in the server's memory, as `MEMORY USAGE key SAMPLES 0` counts them.
 
 use super::allocator::Allocator;
-use super::costs::{Line, UNIT};
+use super::costs::{Costs, Line, UNIT};
 use super::encoding::{Encoding, LoadedKey};
 use super::packing;
 use super::table::{self, Table, ValkeyTable};
@@ -37,6 +37,29 @@ pub(super) fn of(key: &LoadedKey<'_>, encoding: Encoding, tallies: &mut Tallies,
         _ => return Some(compact(key, encoding, tally, scale)),
     };
     Some(sum.saturating_add(whole - object))
+}
+
+/// What a key takes beside the figure of `MEMORY USAGE`, which counts entries of tables, and in old servers packed values, by a fixed size or
+/// by what was asked for; negative where it counts more than there is.
+pub(super) fn uncounted(key: &LoadedKey<'_>, encoding: Encoding, tally: &Tally, scale: &Scale<'_>) -> i64 {
+    let Costs { line, allocator, .. } = scale.costs;
+    if line >= Line::Redis84 {
+        return 0;
+    }
+    let (n, entry) = (key.elements, allocator.usable(24));
+    let (taken, counted) = match encoding {
+        // Members alone in their bucket have no entry since 7.2.
+        Encoding::Hashtable if key.record_type.key_type == KeyType::Set && line >= Line::Redis72 => (table::chained(n), 24),
+        Encoding::Hashtable => (entry.saturating_mul(n), 24),
+        Encoding::Skiplist if line >= Line::Redis82Early => (entry.saturating_mul(n), 16),
+        Encoding::Skiplist => (entry.saturating_mul(n), 24),
+        Encoding::Ziplist | Encoding::Listpack | Encoding::Intset if line < Line::Redis70 => {
+            let value = if encoding == Encoding::Intset { intset(key, tally) } else { tally.packed_value(scale) };
+            return allocator.usable(value).saturating_sub(value).cast_signed();
+        }
+        _ => return 0,
+    };
+    taken.cast_signed().saturating_sub(n.saturating_mul(counted).cast_signed())
 }
 
 /// The memory of a hash, set or sorted set in one packed value.

@@ -64,6 +64,8 @@ pub struct Fact<'a> {
     pub serialized_bytes: u64,
     /// Bytes in the server's memory; `None` where that is not modelled.
     pub memory_bytes: Option<u64>,
+    /// What it takes beside that, since `MEMORY USAGE` does not count all as it is; part of the overhead.
+    pub uncounted_bytes: i64,
     /// Absolute expiry in Unix milliseconds.
     pub expires_at_ms: Option<i64>,
     /// Permanent, volatile or expired at the snapshot time.
@@ -339,6 +341,7 @@ impl<F: FactSink> Sink for Measure<'_, F> {
             longest_seen_bytes: sums.longest,
             serialized_bytes: tail.serialized_bytes,
             memory_bytes,
+            uncounted_bytes: if F::MEMORY { memory::uncounted(&key, counted, sums, scale) } else { 0 },
             expires_at_ms: head.expires_at_ms,
             lifetime: Lifetime::of(head.expires_at_ms, *snapshot),
             slot: slot(head.key),

@@ -11,6 +11,8 @@ pub struct TableKeys {
     pub keys: u64,
     /// Of these, keys with an expiry.
     pub expires: u64,
+    /// What values take beside the figures of `MEMORY USAGE`.
+    pub uncounted_bytes: i64,
 }
 
 impl TableKeys {
@@ -18,6 +20,7 @@ impl TableKeys {
     pub fn add(&mut self, other: &Self) {
         self.keys += other.keys;
         self.expires += other.expires;
+        self.uncounted_bytes = self.uncounted_bytes.saturating_add(other.uncounted_bytes);
     }
 }
 
@@ -116,7 +119,9 @@ mod tests {
             object_bytes: Model::OBJECT,
             snapshot: None,
         };
-        let tables = |server, expires| Overhead::new(&model(server), false).tables(TableKeys { keys: 50_000, expires });
+        let tables = |server, expires| {
+            Overhead::new(&model(server), false).tables(TableKeys { keys: 50_000, expires, uncounted_bytes: 0 })
+        };
         // Measured: 10.5 bytes a key for 65,536 buckets, and with expiries 24 and again 10.5.
         assert_eq!(tables(Server::redis(7, 0, 15), 0), 524_288);
         assert_eq!(tables(Server::redis(7, 0, 15), 50_000), 2 * 524_288 + 24 * 50_000);

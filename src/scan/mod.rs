@@ -34,11 +34,10 @@ const BATCH_PIECES: usize = 4;
 const LEAST_PIECES: usize = 16;
 const MOST_PIECES: usize = 32;
 
-/// Bytes whose checksum is computed at a time, ahead of the walk: it brings them into the cache.
 /// How to scan.
 #[derive(Debug, Clone, Copy)]
 pub struct ScanOptions {
-    /// A piece ends at the first record boundary after so many bytes.
+    /// About so many bytes are a piece.
     pub piece_bytes: u64,
     /// Compute the checksum.
     pub checksum: bool,
@@ -166,7 +165,8 @@ impl ChecksumState {
 /// Walks the dump `bytes`, whose head was read, in pieces on the threads of the current rayon pool.
 ///
 /// `work` gets one of the `workers`, which are reused (and made with `new_worker` where all are busy), and a piece. What it returns goes to
-/// `collect` in file order. `collect` may end the scan; it is told how many bytes each result stands for.
+/// `collect` in file order, unless the boundaries of the piece were guessed wrong: then it is dropped, so that a worker must keep nothing
+/// of a piece that it has returned from. `collect` may end the scan; it is told how many bytes each result stands for.
 pub fn scan<W, R>(
     bytes: &[u8],
     head: &Head,

@@ -73,7 +73,7 @@ pub fn free_unaccounted(connection: &mut Connection, version: &Version, loaded: 
         let keys = loaded.iter().filter(|((at, _), facts)| *at == db && is_unaccounted(version, facts));
         connection.pipeline(&keys.map(|((_, key), _)| command!["DEL", key]).collect::<Vec<_>>());
     }
-    before - used_memory(connection)
+    before.saturating_sub(used_memory(connection))
 }
 
 fn is_unaccounted(version: &Version, facts: &Facts) -> bool {
@@ -100,21 +100,7 @@ pub fn compare_used_memory(
     let ours = all - unaccounted + total("overhead_bytes");
     let off = 100.0 * (ours as f64 - used as f64) / used as f64;
     println!("live: {version}: keys and tables take {ours} bytes, used_memory says {used}, {off:+.3} %");
-    let allowed = (used_memory_share(version) * used as f64).max(262_144.0);
+    // One percent, or 256 KiB where that is more.
+    let allowed = (0.01 * used as f64).max(262_144.0);
     assert!(ours.abs_diff(used) as f64 <= allowed, "{version}: keys and tables take {ours}, the server {used}");
-}
-
-/// How far the sum may be from `used_memory`, as a share of it. `MEMORY USAGE`, which memory follows, counts the elements of tables by a
-/// fixed size of their entries, and 6.2 packed values by what they asked for: of data that is mostly large collections more is left out or
-/// added than the 1 % that holds else.
-fn used_memory_share(version: &Version) -> f64 {
-    match (version.is_valkey, version.number) {
-        (true, _) => 0.01,
-        // Blocks of packed values are rounded up by some 5 %.
-        (_, [6, ..]) => 0.015,
-        // Entries of 24 bytes take 32 of Debian's jemalloc.
-        (_, [7, ..]) => 0.06,
-        // Entries of 24 bytes for members of sets that have none, of 16 for members of sorted sets that have 24.
-        _ => 0.015,
-    }
 }
