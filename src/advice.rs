@@ -122,13 +122,12 @@ fn raised_limits(classes: &[ReportClass], model: &Model) -> Vec<Advice> {
 /// Sums over the entities of one pattern.
 #[derive(Default)]
 struct Group {
-    entities: u64,
     strings: u64,
     memory_bytes: u64,
     as_hashes: u64,
 }
 
-/// Entities by pattern, where they have two strings or more in the mean and hashes would take less; `pattern_of` names the pattern of a
+/// Entities of two strings or more by pattern, where hashes would take less; `pattern_of` names the pattern of a
 /// key's class.
 pub fn hashes(entities: Entities, model: &Model, separators: &[u8], mut pattern_of: impl FnMut(&[u8]) -> String) -> Vec<Advice> {
     let weight = entities.weight();
@@ -136,18 +135,21 @@ pub fn hashes(entities: Entities, model: &Model, separators: &[u8], mut pattern_
     let mut groups = BTreeMap::<String, Group>::new();
     for entity in entities.into_kept() {
         let (figures, key_len) = (entity.figures, entity.key.len() - entity.figures.tail);
+        // A single string is better left alone.
+        if figures.strings < 2 {
+            continue;
+        }
         let Some(as_hash) = hash.memory_bytes(key_len as u64, figures.strings, figures.entry_bytes) else { continue };
         let field_segments = runs(&entity.key[key_len..], separators);
         let pattern = pattern_of(&entity.key);
         let group = groups.entry(without_last(&pattern, field_segments, separators).into()).or_default();
-        group.entities += 1;
         group.strings += figures.strings;
         group.memory_bytes = group.memory_bytes.saturating_add(figures.memory_bytes);
         group.as_hashes = group.as_hashes.saturating_add(as_hash);
     }
     let advice = |(pattern, group): (String, Group)| {
         let saved = group.memory_bytes.checked_sub(group.as_hashes).filter(|saved| *saved > 0)?;
-        (group.strings >= 2 * group.entities).then(|| Advice {
+        Some(Advice {
             kind: Kind::OneHash,
             class: pattern,
             registered: false,

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use regex_automata::Input;
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
@@ -82,18 +83,40 @@ pub fn find(key: &[u8]) -> Vec<(Range<usize>, Sensitive)> {
     let mut found: Vec<(Range<usize>, Sensitive)> = Vec::new();
     for candidate in candidates().find_iter(key) {
         let range = candidate.range();
-        let text = &key[range.clone()];
-        let kind = match candidate.pattern().as_usize() {
-            JWT | PREFIXED => Some(Sensitive::Token),
-            EMAIL => Some(Sensitive::Email),
-            RANDOM => crate::classify::is_random_token(text).then_some(Sensitive::Token),
-            _ => number(key, &range),
-        };
-        if let Some(kind) = kind {
-            found.push((range, kind));
+        match candidate.pattern().as_usize() {
+            RANDOM if crate::classify::is_random_token(&key[range.clone()]) => found.push((range, Sensitive::Token)),
+            // A long run that is no token as a whole may be words and a number, or a key, joined.
+            RANDOM => {
+                for part in parts().find_iter(Input::new(key).span(range)) {
+                    judge(key, part.range(), part.pattern().as_usize(), &mut found);
+                }
+            }
+            pattern => judge(key, range, pattern, &mut found),
         }
     }
     found
+}
+
+/// Adds a candidate that has the form of a pattern but [`RANDOM`], where it is what it looks like.
+fn judge(key: &[u8], range: Range<usize>, pattern: usize, found: &mut Vec<(Range<usize>, Sensitive)>) {
+    match pattern {
+        JWT | PREFIXED => found.push((range, Sensitive::Token)),
+        EMAIL => found.push((range, Sensitive::Email)),
+        _ => match number(key, &range) {
+            Some(kind) => found.push((range, kind)),
+            // What is no number in groups may be several, a date and a telephone number say.
+            None => {
+                // The pattern may have ended inside the last one.
+                let cut_off = key[range.end..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+                let mut at = range.start;
+                for group in key[range.start..range.end + cut_off].split(|byte| matches!(byte, b' ' | b'-')) {
+                    let group = at..at + group.len();
+                    at = group.end + 1;
+                    found.extend(number(key, &group).map(|kind| (group, kind)));
+                }
+            }
+        },
+    }
 }
 
 const JWT: usize = 0;
@@ -101,25 +124,32 @@ const PREFIXED: usize = 1;
 const EMAIL: usize = 2;
 const RANDOM: usize = 4;
 
+const PATTERNS: [&str; 5] = [
+    r"eyJ[0-9A-Za-z_-]{5,}\.[0-9A-Za-z_-]{5,}\.[0-9A-Za-z_-]{5,}",
+    r"(?:sk_live_|sk_test_|rk_live_|ghp_|gho_|github_pat_|glpat-|xox[abprs]-|AKIA|AIza|sk-)[0-9A-Za-z_-]{16,}",
+    r"[0-9A-Za-z_.%+\x80-\xff-]+(?:@|%40)[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*\.[A-Za-z]{2,}",
+    r"\+?[0-9](?:[ -]?[0-9]){6,18}[Xx]?",
+    r"[0-9A-Za-z_-]{24,}",
+];
+
 /// Candidates by form alone; what a number means is checked by its digits.
 fn candidates() -> &'static Regex {
     static CANDIDATES: OnceLock<Regex> = OnceLock::new();
-    CANDIDATES.get_or_init(|| {
-        let patterns = [
-            r"eyJ[0-9A-Za-z_-]{5,}\.[0-9A-Za-z_-]{5,}\.[0-9A-Za-z_-]{5,}",
-            r"(?:sk_live_|sk_test_|rk_live_|ghp_|gho_|github_pat_|glpat-|xox[abprs]-|AKIA|AIza|sk-)[0-9A-Za-z_-]{16,}",
-            r"[0-9A-Za-z_.%+\x80-\xff-]+(?:@|%40)[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*\.[A-Za-z]{2,}",
-            r"\+?[0-9](?:[ -]?[0-9]){6,18}[Xx]?",
-            r"[0-9A-Za-z_-]{24,}",
-        ];
-        let config = Regex::config().utf8_empty(false);
-        let syntax = syntax::Config::new().unicode(false).utf8(false);
-        Regex::builder()
-            .configure(config)
-            .syntax(syntax)
-            .build_many(&patterns)
-            .unwrap_or_else(|error| unreachable!("constant expressions compile, and a test uses them: {error}"))
-    })
+    CANDIDATES.get_or_init(|| compile(&PATTERNS))
+}
+
+/// The same without runs that are only long.
+fn parts() -> &'static Regex {
+    static PARTS: OnceLock<Regex> = OnceLock::new();
+    PARTS.get_or_init(|| compile(&PATTERNS[..RANDOM]))
+}
+
+fn compile(patterns: &[&str]) -> Regex {
+    Regex::builder()
+        .configure(Regex::config().utf8_empty(false))
+        .syntax(syntax::Config::new().unicode(false).utf8(false))
+        .build_many(patterns)
+        .unwrap_or_else(|error| unreachable!("constant expressions compile, and a test uses them: {error}"))
 }
 
 /// What a run of digits, perhaps grouped by spaces or dashes, looks like.
@@ -309,6 +339,22 @@ mod tests {
         check("t:eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcDEF123", "t:eyJ***23");
         check("key:sk_live_4eC39HqLyjWDarjtT1zdp7dc", "key:sk_***dc");
         check("s:aB3dE6gH9jK2mN5pQ8rS1tU4", "s:aB3***U4");
+    }
+
+    #[test]
+    fn also_where_they_are_joined_to_other_text() {
+        check("verification-code-13812345678", "verification-code-138***78");
+        check("customer_profile_13812345678:1", "customer_profile_138***78:1");
+        check("2026-11-30-13812345678", "2026-11-30-138***78");
+        check("3f9293990003ebbf-13812345678", "3f9293990003ebbf-138***78");
+        check("550e8400-e29b-41d4-a716-446655440000-13812345678", "550e8400-e29b-41d4-a716-446655440000-138***78");
+        check("13812345678-13912345678", "138***78-139***78");
+        check("13812345678-2026-11-30T10", "138***78-2026-11-30T10");
+        check("86-13812345678", "86-138***78");
+        check("v2-13812345678", "v2-138***78");
+        check("long-prefix-of-words-4111111111111111", "long-prefix-of-words-411***11");
+        check("longlongprefix-11010519491231002X", "longlongprefix-110***2X");
+        check("sms-ghp_abcdefghijklmnopqrstuvwxyzABCDEFGHIJ:1", "sms-ghp***IJ:1");
     }
 
     #[test]

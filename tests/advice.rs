@@ -35,6 +35,8 @@ fn strings_that_one_hash_could_hold_and_names_that_could_be_shorter() {
         // Neither what expires nor what is long belongs into a packed hash.
         dump.key(&format!("client:{n}:otp")).expires_at_ms(1_800_000_000_000).string("1234");
         dump.key(&format!("client:{n}:bio")).string("x".repeat(65));
+        // A single string of its entity is left alone.
+        dump.key(&format!("client:{}:name", 10 + n)).string("anna");
         // Gone once the dump is loaded.
         dump.key(&format!("client:{n}:old")).expires_at_ms(1_600_000_000_000).string("anna");
     }
@@ -51,10 +53,12 @@ fn strings_that_one_hash_could_hold_and_names_that_could_be_shorter() {
     assert_eq!((hashes.len(), &*hashes[0]["sampled_one_in"]), (1, "1"));
     let prefixes = of_kind(&report, "shorter prefix");
     // c:0:name is 8 + 2 bytes in 16, and saves nothing; c:0:age is 7 + 2 in 16, likewise; the others have as many letters.
-    for class in ["name", "age", "otp", "bio"] {
+    for (class, keys) in [("name", "20"), ("age", "10"), ("otp", "10"), ("bio", "10")] {
         let row = prefixes.iter().find(|row| row["class"] == format!("client:<digits>:{class}")).unwrap();
-        assert_eq!((&*row["from"], &*row["to"], &*row["saved_bytes"], &*row["keys"]), ("", "", "0", "10"), "{class}");
-        assert_eq!(number(row, "name_bytes"), 10 * format!("client:0:{class}").len() as u64);
+        assert_eq!((&*row["from"], &*row["to"], &*row["saved_bytes"], &*row["keys"]), ("", "", "0", keys), "{class}");
+        let single: usize = (0..10).map(|n| format!("client:{}:name", 10 + n).len()).sum();
+        let expected = 10 * format!("client:0:{class}").len() + if class == "name" { single } else { 0 };
+        assert_eq!(number(row, "name_bytes"), expected as u64);
     }
     assert!(prefixes.iter().all(|row| row["class"] != "client:<digits>:old"), "{prefixes:#?}");
 }
