@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::census::{Entities, Fallbacks};
+use crate::census::{Entities, Fallbacks, Savings};
 use crate::contract::{Ends, shortened};
 use crate::measure::{Model, StringsAsHash};
 use crate::report::{OTHER, ReportClass};
@@ -84,7 +84,7 @@ pub fn of_classes(classes: &[ReportClass], model: &Model, separators: &[u8]) -> 
 /// For each limit and step: all keys that the step lets in, and those of each class.
 fn raised_limits(classes: &[ReportClass], model: &Model) -> Vec<Advice> {
     let mut advice = Vec::new();
-    let mut everywhere: Vec<Fallbacks> = Vec::new();
+    let mut everywhere = Savings::default();
     let mut of_class = |class: &str, registered: bool, fallbacks: &[Fallbacks]| {
         for last in fallbacks {
             // A higher limit lets in what a lower one does.
@@ -106,16 +106,11 @@ fn raised_limits(classes: &[ReportClass], model: &Model) -> Vec<Advice> {
         }
     };
     for class in classes {
-        let fallbacks = &class.stats.savings.fallbacks;
-        of_class(&class.name, class.registered, fallbacks);
-        for one in fallbacks {
-            match everywhere.iter_mut().find(|sum| (sum.limit, sum.step) == (one.limit, one.step)) {
-                Some(sum) => sum.add(one),
-                None => everywhere.push(*one),
-            }
-        }
+        let savings = &class.stats.savings;
+        of_class(&class.name, class.registered, &savings.fallbacks);
+        everywhere.merge(savings.clone());
     }
-    of_class(ALL, true, &everywhere);
+    of_class(ALL, true, &everywhere.fallbacks);
     advice
 }
 
