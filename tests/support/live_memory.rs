@@ -43,10 +43,9 @@ pub fn compare_memory(
         .into_iter()
         .map(|(place, theirs)| {
             let (key_type, encoding) = (text(&loaded[place], "type"), text(&loaded[place], "encoding"));
-            let decidable = encoding != "skiplist" && !is_libc;
             let ours = rows[place]["memory_bytes"].as_u64();
             let elements = loaded[place].get("elements").and_then(Value::as_u64).unwrap_or(0);
-            Measured { place: place.clone(), key_type, encoding, elements, ours, theirs: *theirs, decidable }
+            Measured { place: place.clone(), key_type, encoding, elements, ours, theirs: *theirs, is_libc }
         })
         .collect();
     for ((key_type, encoding), sums) in accuracy::by_encoding(&keys) {
