@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::census::{Census, ClassLimits, ListLimits};
 use crate::classify::Classifier;
 use crate::contract::Contracts;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::filter::Filter;
-use crate::input::Input;
-use crate::key_text;
+use crate::input::{Capture, Fault, Input, MARK_LEN};
+use crate::look;
 use crate::measure::{Allocator, Fact, FactSink, LoadConfig, Measure, Model, SLOTS, Server, Snapshot, SnapshotSource};
 use crate::rdb::{Frame, HEADER_LEN, ModuleId, Str};
-use crate::scan::{self, Head, Piece, ScanEnd, ScanOptions};
+use crate::scan::{self, Collect, Head, Piece, ScanEnd, ScanOptions};
 
 /// Most faults inside values that are kept of one dump, the first ones.
 const MOST_FAULTS: usize = 10;
@@ -23,6 +23,9 @@ const MOST_LIBRARIES: usize = 1000;
 
 /// Longest function library whose first line is looked at.
 const MOST_LIBRARY_BYTES: u64 = 64 << 20;
+
+/// Bytes of a dump that tell it from others of the same moment.
+const FINGERPRINTED: usize = 64 << 10;
 
 /// Bytes of the header of an object of KeyDB.
 const KEYDB_OBJECT: u64 = 24;
@@ -78,15 +81,33 @@ pub struct Dump {
     pub head: Head,
     /// By what its keys are measured.
     pub model: Model,
+    /// Hash of its first bytes.
+    fingerprint: [u8; 32],
 }
 
 impl Dump {
     /// Reads the head of an opened file.
     ///
     /// # Errors
-    /// A file that is no dump.
-    pub fn new(input: Input, options: &Options) -> Result<Self> {
-        let head = Head::read(input.bytes())?;
+    /// A file that is no dump, or whose first bytes cannot be decoded.
+    pub fn new(mut input: Input, options: &Options) -> Result<Self> {
+        let head = loop {
+            let (start, is_all) = input.start();
+            let len = start.len();
+            if len < HEADER_LEN
+                && let Some(Fault { reading, why }) = input.start_fault()
+            {
+                return Err(Error::new(len as u64, reading, ErrorKind::Source(why.clone())));
+            }
+            let (head, is_cut) = Head::read_start(start)?;
+            if is_all || !is_cut {
+                break head;
+            }
+            input.read_start(len.saturating_mul(2));
+        };
+        let start = input.start().0;
+        let fingerprint = *blake3::hash(&start[..start.len().min(FINGERPRINTED)]).as_bytes();
+        input.forget_start();
         let snapshot = |at_ms, source| Snapshot { at_ms, source };
         let snapshot = options
             .as_of_ms
@@ -101,37 +122,74 @@ impl Dump {
             object_bytes: if head.is_keydb() && options.server.version.is_none() { KEYDB_OBJECT } else { Model::OBJECT },
             snapshot,
         };
-        Ok(Self { input, head, model })
+        Ok(Self { input, head, model, fingerprint })
     }
 
     /// File name without folders.
     pub fn name(&self) -> String {
-        let path = self.input.path();
-        // Escaped as key names are: a terminal takes no orders from a file name.
-        key_text::escape(path.file_name().unwrap_or(path.as_os_str()).as_encoded_bytes()).into_owned()
+        self.input.name()
     }
 
-    /// What dumps are sorted by, so that their order and names on the command line change nothing.
-    fn content_order(&self) -> (Option<i64>, usize, &[u8]) {
-        let bytes = self.input.bytes();
-        let tail = bytes.last_chunk::<8>().map_or(bytes, |tail| &tail[..]);
-        // Without a checksum at its end only the content tells dumps of one moment and size apart.
-        let tell = if tail.iter().all(|&b| b == 0) { bytes } else { tail };
-        (self.head.ctime_ms(), bytes.len(), tell)
+    /// What dumps are sorted by, however they are stored: so their order and names on the command line change nothing.
+    fn content_order(&self) -> (Option<i64>, &[u8; 32]) {
+        (self.head.ctime_ms(), &self.fingerprint)
+    }
+
+    /// Length and hash of the whole dump, for those whose first bytes are the same; a stream is decoded once more for it. `None` for what can be
+    /// read once only.
+    fn content_hash(&self, options: &Options) -> Option<(u64, [u8; 32])> {
+        if self.input.is_once() {
+            return None;
+        }
+        let mut hasher = blake3::Hasher::new();
+        let mut windows = self.input.windows(options.scan.window_bytes);
+        let mut passed = 0;
+        loop {
+            let window = windows.next(passed, 0);
+            hasher.update(window.bytes);
+            passed = window.bytes.len();
+            if window.is_last {
+                return Some((hasher.count(), *hasher.finalize().as_bytes()));
+            }
+        }
     }
 }
 
-/// Puts dumps in the order of their content.
-pub fn sort(dumps: &mut [Dump]) {
-    dumps.sort_by(|a, b| a.content_order().cmp(&b.content_order()));
+/// Puts dumps in the order of their content, and returns the indices of two that are the same bytes.
+///
+/// Among dumps that begin with the same 64 KiB the one that can be read once only is last, as its length cannot be known; see
+/// [`scanned_twins`].
+pub fn sort(dumps: &mut Vec<Dump>, options: &Options) -> Option<(usize, usize)> {
+    let mut known: Vec<(Dump, Option<(u64, [u8; 32])>)> = dumps.drain(..).map(|dump| (dump, None)).collect();
+    known.sort_by(|(a, _), (b, _)| a.content_order().cmp(&b.content_order()));
+    for alike in known.chunk_by_mut(|(a, _), (b, _)| a.content_order() == b.content_order()) {
+        if alike.len() > 1 {
+            for (dump, hash) in alike.iter_mut() {
+                *hash = dump.content_hash(options);
+            }
+            alike.sort_by_key(|(_, hash)| (hash.is_none(), *hash));
+        }
+    }
+    let same = |at: &usize| known[*at].1.is_some() && known[*at].1 == known[at - 1].1;
+    let twins = (1..known.len()).find(same).map(|at| (at - 1, at));
+    dumps.extend(known.into_iter().map(|(dump, _)| dump));
+    twins
 }
 
-/// Indices of two dumps that are the same bytes, among sorted ones.
-pub fn twins(dumps: &[Dump]) -> Option<(usize, usize)> {
-    (1..dumps.len()).map(|at| (at - 1, at)).find(|&(a, b)| {
-        let (a, b) = (&dumps[a], &dumps[b]);
-        a.content_order() == b.content_order() && a.input.bytes() == b.input.bytes()
-    })
+/// Indices of two dumps that have turned out to be the same once they were scanned: one could be read once only, and nothing could be told before.
+pub fn scanned_twins(dumps: &[Dump], ends: &[&ScanEnd]) -> Option<(usize, usize)> {
+    let once = dumps.iter().position(|dump| dump.input.is_once())?;
+    let told =
+        |at: usize| (dumps[at].content_order(), ends[at].bytes, ends[at].computed, &ends[at].rest.bytes, ends[at].is_whole);
+    let other = (0..dumps.len()).find(|&at| at != once && told(at) == told(once))?;
+    Some((other.min(once), other.max(once)))
+}
+
+/// Indices of dumps in the order in which they are read best: those in one archive one behind the other.
+fn reading_order(dumps: &[Dump]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..dumps.len()).collect();
+    order.sort_by_key(|&at| dumps[at].input.place());
+    order
 }
 
 /// Sums over pieces of one dump, and the faults found in them.
@@ -305,6 +363,43 @@ pub trait PieceSink: Send {
     fn fact(&mut self, fact: &Fact<'_>);
 }
 
+/// Takes what comes of the walk over a dump.
+pub trait CollectPieces<R>: Send {
+    /// What came of a piece, in file order; may end the walk.
+    fn piece(&mut self, result: R, advance: Advance) -> ControlFlow<()>;
+
+    /// See [`Collect::window`].
+    fn window(&mut self, _bytes: &[u8], _base: u64) {}
+}
+
+impl<R, F: FnMut(R, Advance) -> ControlFlow<()> + Send> CollectPieces<R> for F {
+    fn piece(&mut self, result: R, advance: Advance) -> ControlFlow<()> {
+        self(result, advance)
+    }
+}
+
+/// Adds up what is known of every piece, and hands the rest on.
+struct Passing<'p, C> {
+    dump: &'p Dump,
+    passed: Passed,
+    /// Stored bytes that a stream was read to when progress was told of last.
+    told: u64,
+    collect: &'p mut C,
+}
+
+impl<R, C: CollectPieces<R>> Collect<(R, Passed)> for Passing<'_, C> {
+    fn piece(&mut self, (result, piece): (R, Passed), bytes: u64) -> ControlFlow<()> {
+        let keys = piece.keys;
+        self.passed.append(piece);
+        let bytes = self.dump.input.advance(bytes, &mut self.told);
+        self.collect.piece(result, Advance { bytes, keys })
+    }
+
+    fn window(&mut self, bytes: &[u8], base: u64) {
+        self.collect.window(bytes, base);
+    }
+}
+
 /// Walks one dump on all threads of the rayon pool: facts go to workers, which are made with `new_worker` and kept in `workers` for the next
 /// dump; `finish` takes what a worker has to say of each piece, and `collect` gets that in file order.
 pub fn walk_dump<W: PieceSink, R: Send>(
@@ -315,8 +410,18 @@ pub fn walk_dump<W: PieceSink, R: Send>(
     finish: impl Fn(&mut W) -> R + Sync,
     mut collect: impl FnMut(R, Advance) -> ControlFlow<()> + Send,
 ) -> Outcome {
-    let bytes = dump.input.bytes();
-    let mut passed = Passed { framing_bytes: HEADER_LEN as u64, ..Passed::default() };
+    walk_windows(dump, options, workers, new_worker, finish, &mut collect)
+}
+
+/// [`walk_dump`], telling `collect` of windows too.
+fn walk_windows<W: PieceSink, R: Send>(
+    dump: &Dump,
+    options: &Options,
+    workers: &Mutex<Vec<W>>,
+    new_worker: impl Fn() -> W + Sync,
+    finish: impl Fn(&mut W) -> R + Sync,
+    collect: &mut impl CollectPieces<R>,
+) -> Outcome {
     let work = |worker: &mut W, piece: &Piece<'_>| {
         let (_, framing_bytes) = piece.plain_len();
         let passed = Passed { framing_bytes, ..Passed::default() };
@@ -328,27 +433,34 @@ pub fn walk_dump<W: PieceSink, R: Send>(
         let PieceFacts { worker, passed } = sink.facts;
         (finish(worker), passed)
     };
-    let end = scan::scan(bytes, &dump.head, options.scan, workers, new_worker, work, |(result, piece), bytes| {
-        let advance = Advance { bytes, keys: piece.keys };
-        passed.append(piece);
-        collect(result, advance)
-    });
-    let trailing_bytes = trailing_bytes(dump, &end);
-    Outcome { passed, end, trailing_bytes }
+    let passed = Passed { framing_bytes: HEADER_LEN as u64, ..Passed::default() };
+    let mut collect = Passing { dump, passed, told: 0, collect };
+    let mut windows = dump.input.windows(options.scan.window_bytes);
+    let end = scan::scan_windows(&mut *windows, &dump.head, options.scan, workers, new_worker, work, &mut collect);
+    Outcome { passed: collect.passed, trailing_bytes: trailing_bytes(dump, &end), end }
 }
 
-/// Bytes of the file behind the end of the dump, where that was reached.
+/// Bytes of the file behind the end of the dump, where that was reached; the mark that ends a dump in a replication stream is part of its transfer.
 pub fn trailing_bytes(dump: &Dump, end: &ScanEnd) -> u64 {
-    let whole = end.fault.is_none() || end.checksum == scan::ChecksumState::Mismatch;
-    if whole { (dump.input.bytes().len() as u64).saturating_sub(end.stored_bytes) } else { 0 }
+    let mark = if has_mark(dump, end) == Some(true) { MARK_LEN as u64 } else { 0 };
+    end.rest.bytes - mark
+}
+
+/// Whether the mark that a replication stream has announced follows the dump; `None` where none was, or the end was not reached.
+pub fn has_mark(dump: &Dump, end: &ScanEnd) -> Option<bool> {
+    match dump.input.capture() {
+        Some(Capture::Mark(mark)) if end.is_whole => Some(end.rest.first.starts_with(&mark)),
+        _ => None,
+    }
 }
 
 /// Adds all keys of `dumps`, which must be sorted, to one census; `progress` is told of each piece that was passed.
 pub fn census(dumps: &[Dump], options: &Options, progress: impl Fn(Advance) + Sync) -> (Census, Vec<Outcome>) {
-    let mut outcomes = Vec::new();
+    let mut outcomes: Vec<Option<Outcome>> = dumps.iter().map(|_| None).collect();
     let limits = Arc::new(ClassLimits::new(options.contracts.as_deref()));
     let mut whole = Census::new(options.lists, Arc::clone(&limits));
-    for (input, dump) in (1..).zip(dumps) {
+    for at in reading_order(dumps) {
+        let (input, dump) = (at as u32 + 1, &dumps[at]);
         let workers = Mutex::new(Vec::new());
         // What lists already hold spares the pieces to come much.
         let next = Mutex::new(whole.successor(input));
@@ -359,23 +471,36 @@ pub fn census(dumps: &[Dump], options: &Options, progress: impl Fn(Advance) + Sy
             filter: &options.filter,
             opens_above: limits.smallest_member(),
         };
-        let outcome = walk_dump(
-            dump,
-            options,
-            &workers,
-            new_worker,
-            |worker| std::mem::replace(&mut worker.census, fresh()),
-            |census, advance| {
-                progress(advance);
-                whole.merge(census);
-                *next.lock().unwrap_or_else(PoisonError::into_inner) = whole.successor(input);
-                ControlFlow::Continue(())
-            },
-        );
-        outcomes.push(outcome);
+        let finish = |worker: &mut CensusWorker<'_>| std::mem::replace(&mut worker.census, fresh());
+        let mut collect = CensusPieces { whole: &mut whole, next: &next, input, dump, progress: &progress };
+        outcomes[at] = Some(walk_windows(dump, options, &workers, new_worker, finish, &mut collect));
     }
     whole.settle();
-    (whole, outcomes)
+    (whole, outcomes.into_iter().flatten().collect())
+}
+
+/// Merges what comes of pieces into the census.
+struct CensusPieces<'c, P> {
+    whole: &'c mut Census,
+    /// What the pieces to come begin with.
+    next: &'c Mutex<Census>,
+    input: u32,
+    dump: &'c Dump,
+    progress: &'c P,
+}
+
+impl<P: Fn(Advance) + Sync> CollectPieces<Census> for CensusPieces<'_, P> {
+    fn piece(&mut self, census: Census, advance: Advance) -> ControlFlow<()> {
+        (self.progress)(advance);
+        self.whole.merge(census);
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = self.whole.successor(self.input);
+        ControlFlow::Continue(())
+    }
+
+    fn window(&mut self, bytes: &[u8], base: u64) {
+        let Dump { head, model, .. } = self.dump;
+        self.whole.look(self.input, |row| look::at(row, bytes, base, &head.format, model));
+    }
 }
 
 struct CensusWorker<'o> {

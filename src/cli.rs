@@ -41,6 +41,9 @@ pub struct Global {
     /// Bytes of a piece of work; results do not depend on it
     #[arg(long, global = true, hide = true, value_name = "BYTES")]
     pub piece_bytes: Option<u64>,
+    /// Bytes of a window of a stream; results do not depend on it
+    #[arg(long, global = true, hide = true, value_name = "BYTES")]
+    pub window_bytes: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -65,7 +68,7 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct InputArgs {
-    /// RDB files, and folders of them
+    /// RDB files, also compressed or in tar archives; folders of them; - for standard input
     #[arg(required = true, value_name = "DUMP")]
     pub dumps: Vec<PathBuf>,
     /// Judge expiries against this moment (2026-01-31T06:00:00Z or Unix seconds) instead of the dump's own
@@ -205,7 +208,7 @@ pub struct ReportArgs {
 
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
-    /// RDB files, and folders of them
+    /// RDB files, also compressed or in tar archives; folders of them; - for standard input
     #[arg(required = true, value_name = "DUMP")]
     pub dumps: Vec<PathBuf>,
     /// Do not verify the checksum
@@ -215,7 +218,7 @@ pub struct VerifyArgs {
 
 #[derive(Debug, Args)]
 pub struct InfoArgs {
-    /// RDB file
+    /// RDB file, also compressed or in a tar archive; - for standard input
     #[arg(value_name = "DUMP")]
     pub dump: PathBuf,
     /// Walk the whole file and count

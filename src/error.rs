@@ -56,6 +56,8 @@ pub enum ErrorKind {
         /// The largest that is accepted here.
         limit: u64,
     },
+    /// What the dump is stored in cannot be read on: a compressed file that ends too early, say.
+    Source(String),
     /// The checksum of the file is not the checksum of its bytes.
     Checksum {
         /// CRC64 that the file holds.
@@ -131,6 +133,7 @@ impl fmt::Display for Error {
                 f,
                 ": declared size {declared} is above {limit}; the file is damaged here: take another copy of the backup"
             ),
+            ErrorKind::Source(why) => write!(f, ": {why}"),
             ErrorKind::Checksum { stored, computed } => write!(
                 f,
                 ": the file says {stored:016x}, its bytes give {computed:016x}; some bytes are not what the server wrote: take another copy of the backup"

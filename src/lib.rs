@@ -43,6 +43,7 @@ mod error;
 pub mod filter;
 pub mod input;
 pub mod key_text;
+mod look;
 pub mod measure;
 pub mod privacy;
 pub mod rdb;

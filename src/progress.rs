@@ -15,10 +15,18 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A bar for `bytes` of dumps.
-    pub fn new(bytes: u64, quiet: bool) -> Self {
-        let bar = if quiet || !stderr().is_terminal() { ProgressBar::hidden() } else { ProgressBar::new(bytes) };
-        if let Ok(style) = ProgressStyle::with_template("{binary_bytes} of {binary_total_bytes}  {percent}%  {msg}  {eta} left") {
+    /// A bar for `bytes` of dumps; where nobody knows how many they are, one without percent.
+    pub fn new(bytes: Option<u64>, quiet: bool) -> Self {
+        let bar = match bytes {
+            _ if quiet || !stderr().is_terminal() => ProgressBar::hidden(),
+            Some(bytes) => ProgressBar::new(bytes),
+            None => ProgressBar::no_length(),
+        };
+        let template = match bytes {
+            Some(_) => "{binary_bytes} of {binary_total_bytes}  {percent}%  {msg}  {eta} left",
+            None => "{binary_bytes}  {msg}",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
         if !bar.is_hidden() {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use crate::advice::{self, Advice};
 use crate::analyse::{Dump, Outcome};
-use crate::census::{Census, ClassStats, Counts, FieldCounts, KeyRow, PlaceCounts};
+use crate::census::{Census, ClassStats, Counts, FieldCounts, KeyRow, Look, PlaceCounts};
 use crate::classify::{Classifier, Merge};
 use crate::contract::{Class, Contracts};
-use crate::measure::{Encoding, Fact, FactSink, Measure, Overhead, SLOTS, TableKeys};
-use crate::rdb::{KeyType, ModuleId, Walker};
+use crate::measure::{Encoding, Overhead, SLOTS, TableKeys};
+use crate::rdb::{KeyType, ModuleId};
 
 /// Most classes that are shown; the rest are summed.
 const MOST_CLASSES: usize = 10_000;
@@ -146,7 +146,7 @@ impl Report {
         census.discovered.widen();
         let total = census.total();
         let mut classifier = Classifier::new(contracts.cloned());
-        let big_keys = big_keys(&mut census, &mut classifier, dumps);
+        let big_keys = big_keys(&mut census, &mut classifier);
         let (permanent, emptied, streams) = (census.take_permanent(), census.take_emptied(), census.take_streams());
         let mut with_class = |rows: Vec<KeyRow>| -> Vec<(KeyRow, String)> {
             rows.into_iter()
@@ -322,7 +322,7 @@ fn by_memory(a: &ReportClass, b: &ReportClass) -> Ordering {
 /// Input, database and bytes of a key.
 type Listed = (u32, u64, Box<[u8]>);
 
-fn big_keys(census: &mut Census, classifier: &mut Classifier, dumps: &[Dump]) -> Vec<BigKey> {
+fn big_keys(census: &mut Census, classifier: &mut Classifier) -> Vec<BigKey> {
     let limits = census.limits();
     // By place: one row for each key, whatever lists it is on.
     let mut listed: HashMap<Listed, (KeyRow, bool)> = HashMap::new();
@@ -340,7 +340,7 @@ fn big_keys(census: &mut Census, classifier: &mut Classifier, dumps: &[Dump]) ->
     rows.sort_by(|(a, _), (b, _)| a.cmp(b));
     rows.into_iter()
         .map(|(row, top)| {
-            let (payload_bytes, largest_element_bytes) = deep_look(dumps, &row);
+            let Look { payload_bytes, largest_element_bytes } = census.looked_at(&row);
             let limits = limits.of(classifier.classify(&row.key, false).registered);
             let mut rules = limits.rules(&row);
             rules.extend(top.then_some("top"));
@@ -348,35 +348,4 @@ fn big_keys(census: &mut Census, classifier: &mut Classifier, dumps: &[Dump]) ->
             BigKey { class, rules, parts, payload_bytes, largest_element_bytes, row }
         })
         .collect()
-}
-
-/// Walks one record again with its packed values opened.
-fn deep_look(dumps: &[Dump], row: &KeyRow) -> (Option<u64>, Option<u64>) {
-    let found = (row.input as usize).checked_sub(1).and_then(|at| dumps.get(at)).and_then(|dump| {
-        let bytes = dump.input.bytes().get(usize::try_from(row.offset).ok()?..)?;
-        let mut sink = Measure::new(&dump.model, DeepLook::default());
-        // The same bytes were walked before; were they changed since, there is nothing to say of the key.
-        Walker::new(bytes, row.offset, &dump.head.format, row.db).step(&mut sink).ok()?;
-        // A record that was unpacked stands nowhere in the file as it is.
-        let same = sink.facts.key == *row.key && sink.facts.serialized_bytes == row.serialized_bytes;
-        same.then_some(sink.facts.figures)
-    });
-    found.unwrap_or_default()
-}
-
-#[derive(Default)]
-struct DeepLook {
-    key: Vec<u8>,
-    serialized_bytes: u64,
-    figures: (Option<u64>, Option<u64>),
-}
-
-impl FactSink for DeepLook {
-    const DEEP: bool = true;
-
-    fn fact(&mut self, fact: &Fact<'_>) {
-        self.key = fact.key.into();
-        self.serialized_bytes = fact.serialized_bytes;
-        self.figures = (fact.payload_bytes, fact.largest_element_bytes);
-    }
 }

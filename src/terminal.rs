@@ -51,7 +51,7 @@ pub fn summary(report: &Report, dumps: &[Dump], names: &Names, filter: &str, col
             .server_version()
             .map_or_else(|| "of unknown version".into(), |v| key_text::escape(v.as_bytes()).into_owned());
         let snapshot = dump.model.snapshot.map_or_else(
-            || "no snapshot time".into(),
+            || format!("no snapshot time: it has no ctime, and {} (--as-of sets one)", dump.input.undated_because()),
             |s| format!("snapshot {} ({})", time::rfc3339(s.at_ms).unwrap_or_else(|| s.at_ms.to_string()), s.source.name()),
         );
         let partial = if outcome.is_partial() { "  PARTIAL" } else { "" };
@@ -66,6 +66,9 @@ pub fn summary(report: &Report, dumps: &[Dump], names: &Names, filter: &str, col
         );
         let fits = facts.chars().count() + snapshot.len() < SCREEN_WIDTH;
         let _ = writeln!(text, "{facts}{}{snapshot}", if fits { " " } else { "\n  " });
+        if let Some(bytes) = outcome.end.window_grown_to {
+            let _ = writeln!(text, "  a record was larger than a window, which grew to {} for it", bytes_text(bytes));
+        }
     }
     if dumps.len() > KEY_ROWS {
         let _ = writeln!(text, "and {}", plural(dumps.len() as u64 - KEY_ROWS as u64, "more dump", "more dumps"));

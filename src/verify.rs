@@ -51,14 +51,17 @@ pub fn verify(dump: &Dump, options: ScanOptions, progress: impl Fn(Advance) + Sy
         }
         std::mem::take(&mut check.found)
     };
-    let end = scan::scan(dump.input.bytes(), &dump.head, options, &workers, Check::default, work, |found: Found, bytes| {
-        progress(Advance { bytes, keys: found.keys });
+    let mut told = 0;
+    let mut collect = |found: Found, bytes: u64| {
+        progress(Advance { bytes: dump.input.advance(bytes, &mut told), keys: found.keys });
         keys += found.keys;
         faults += found.faults;
         first.extend(found.first);
         first.truncate(MOST_FAULTS);
         ControlFlow::Continue(())
-    });
+    };
+    let mut windows = dump.input.windows(options.window_bytes);
+    let end = scan::scan_windows(&mut *windows, &dump.head, options, &workers, Check::default, work, &mut collect);
     Verdict { keys, faults, first, end }
 }
 

@@ -101,7 +101,7 @@ fn read(bytes: &[u8], piece_bytes: u64, threads: usize) -> (Vec<Record>, ScanEnd
         ControlFlow::Continue(())
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    let options = ScanOptions { piece_bytes, checksum: true };
+    let options = ScanOptions { piece_bytes, ..ScanOptions::default() };
     let end = pool.install(|| scan::scan(bytes, &head, options, &Mutex::new(Vec::new()), || (), work, collect));
     (records, end, walked.into_inner())
 }

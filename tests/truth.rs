@@ -235,7 +235,7 @@ impl Sink for Bytes {
 
 fn type_bytes_and_opcodes(dump: &Dump) -> Bytes {
     let mut bytes = Bytes::default();
-    scan::walk(dump.input.bytes(), &mut bytes).unwrap();
+    scan::walk(dump.input.whole().unwrap(), &mut bytes).unwrap();
     bytes
 }
 

@@ -135,7 +135,7 @@ fn read(bytes: &[u8], piece_bytes: u64) -> Read {
     let end = scan::scan(
         bytes,
         &head,
-        ScanOptions { piece_bytes, checksum: true },
+        ScanOptions { piece_bytes, ..ScanOptions::default() },
         &Mutex::new(Vec::new()),
         || (),
         |(), piece| {
@@ -701,7 +701,7 @@ proptest! {
         let (dump, written) = write_dump(magic, compress, &seeds);
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&dump.out).unwrap();
-        let options = Options { scan: ScanOptions { piece_bytes, checksum: true }, ..Options::default() };
+        let options = Options { scan: ScanOptions { piece_bytes, ..ScanOptions::default() }, ..Options::default() };
         let opened = Dump::new(Input::open(file.path()).unwrap(), &options).unwrap();
         let mut facts = Vec::new();
         let outcome = on_threads(threads, || {

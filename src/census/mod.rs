@@ -4,6 +4,7 @@ mod class;
 mod counts;
 mod entities;
 mod histogram;
+mod looks;
 mod savings;
 mod slots;
 mod top;
@@ -15,6 +16,7 @@ pub use class::{ClassStats, KeysByType, SmallestKey, TTL_BUCKETS, TtlBucket};
 pub use counts::{Counts, PlaceCounts};
 pub use entities::{Entities, Entity, Figures};
 pub use histogram::Histogram;
+pub use looks::Look;
 pub use savings::{Fallbacks, Savings};
 pub use slots::Slots;
 pub use top::{KeyRow, TopKeys};
@@ -157,6 +159,7 @@ pub struct Census {
     streams: TopKeys,
     /// Largest keys of each type, by memory and by elements. Module types are one.
     top: Vec<(Option<KeyType>, TopKeys, TopKeys)>,
+    looks: looks::Looks,
     last_db: Option<(u64, PlaceCounts)>,
     last_uncounted_bytes: i64,
     /// Loaded keys by input and database: what each table of a server holds.
@@ -183,6 +186,7 @@ impl Census {
             emptied: TopKeys::new(lists.permanent),
             streams: TopKeys::new(lists.streams),
             top: Vec::new(),
+            looks: looks::Looks::default(),
             last_db: None,
             last_uncounted_bytes: 0,
             tables: BTreeMap::new(),
@@ -267,11 +271,23 @@ impl Census {
         self.streams.merge(other.streams);
         self.permanent.merge(other.permanent);
         self.over.merge(other.over);
+        self.looks.merge(other.looks);
         for (key_type, by_memory, by_elements) in other.top {
             let (memory, elements) = self.top_of(key_type);
             memory.merge(by_memory);
             elements.merge(by_elements);
         }
+    }
+
+    /// Has `look` look again at the big keys of `input` that it can see.
+    pub fn look(&mut self, input: u32, look: impl Fn(&KeyRow) -> Option<Look>) {
+        let top = self.top.iter().flat_map(|(_, by_memory, by_elements)| by_memory.rows().chain(by_elements.rows()));
+        self.looks.add(input, self.over.rows().chain(top), look);
+    }
+
+    /// What such a look has found of a key.
+    pub fn looked_at(&self, row: &KeyRow) -> Look {
+        self.looks.of(row)
     }
 
     /// Ends adding: puts what was held back where it belongs.

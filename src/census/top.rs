@@ -127,6 +127,11 @@ impl TopKeys {
         }
     }
 
+    /// The rows, in no order.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &KeyRow> + Clone {
+        self.rows.iter()
+    }
+
     /// The rows, largest first.
     pub fn into_sorted(self) -> Vec<KeyRow> {
         self.rows.into_sorted_vec()

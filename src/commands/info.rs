@@ -5,32 +5,26 @@ use std::ops::ControlFlow;
 use std::sync::Mutex;
 
 use rdbscope::analyse::{self, Dump, Options, PieceSink};
-use rdbscope::input::Input;
 use rdbscope::key_text;
 use rdbscope::measure::Fact;
 use rdbscope::time;
 
-use super::{Exit, complain, explain, print, shown};
+use super::{Exit, explain, open, print, scan_options};
 use crate::cli::{Global, InfoArgs};
 use crate::progress::Progress;
 use crate::terminal::{bytes_text, count_text};
 
 pub fn run(global: &Global, args: &InfoArgs) -> Exit {
-    let options = Options::default();
-    let opened = match Input::open(&args.dump) {
-        Ok(input) => Dump::new(input, &options).map_err(|fault| fault.to_string()),
-        Err(error) => Err(error.to_string()),
-    };
-    let dump = match opened {
-        Ok(dump) => dump,
-        Err(why) => {
-            complain(&format!("{}: {why}", shown(&args.dump)));
-            return Exit::Input;
-        }
-    };
-    let mut text = head(&dump);
-    let exit = if args.full { full(global, &dump, &options, &mut text) } else { tail(&dump, &mut text) };
-    exit.max(print(text.as_bytes()))
+    let options = Options { scan: scan_options(global, false), ..Options::default() };
+    let (dumps, mut exit) = open(global, std::slice::from_ref(&args.dump), &options);
+    for (at, dump) in dumps.iter().enumerate() {
+        // Of several in a folder or an archive.
+        let mut text = if at > 0 { "\n".into() } else { String::new() };
+        head(dump, &mut text);
+        exit = exit.max(if args.full { full(global, dump, &options, &mut text) } else { tail(dump, &mut text) });
+        exit = exit.max(print(text.as_bytes()));
+    }
+    exit
 }
 
 /// One line of the answer.
@@ -42,11 +36,14 @@ macro_rules! line {
     }};
 }
 
-fn head(dump: &Dump) -> String {
-    let mut text = String::new();
+fn head(dump: &Dump, text: &mut String) {
     let head = &dump.head;
-    line!(text, "file", "{}", shown(dump.input.path()));
-    line!(text, "size", "{}", bytes_text(dump.input.bytes().len() as u64));
+    line!(text, "file", "{}", dump.input.full_name());
+    match dump.input.whole() {
+        Some(bytes) => line!(text, "size", "{}", bytes_text(bytes.len() as u64)),
+        None if dump.input.is_once() => line!(text, "size", "not known before it was read"),
+        None => line!(text, "size", "{} as it is stored", bytes_text(dump.input.stored_bytes())),
+    }
     line!(text, "format", "{}", String::from_utf8_lossy(&head.dialect().header()));
     let version =
         head.server_version().map_or_else(|| "version not recorded".into(), |v| key_text::escape(v.as_bytes()).into_owned());
@@ -56,7 +53,7 @@ fn head(dump: &Dump) -> String {
             let at = time::rfc3339(snapshot.at_ms).unwrap_or_else(|| snapshot.at_ms.to_string());
             line!(text, "snapshot time", "{at} ({})", snapshot.source.name());
         }
-        None => line!(text, "snapshot time", "unknown"),
+        None => line!(text, "snapshot time", "unknown: the dump has no ctime, and {}", dump.input.undated_because()),
     }
     if let Some(bytes) = head.aux_number("used-mem").and_then(|n| u64::try_from(n).ok()) {
         line!(text, "used memory", "{} when the save began", bytes_text(bytes));
@@ -77,12 +74,14 @@ fn head(dump: &Dump) -> String {
             count_text(expires)
         );
     }
-    text
 }
 
 /// Without a walk: the last nine bytes are the end mark and the checksum, where nothing follows them.
 fn tail(dump: &Dump, text: &mut String) -> Exit {
-    let bytes = dump.input.bytes();
+    let Some(bytes) = dump.input.whole() else {
+        line!(text, "end", "not read: it is known once all was decoded; --full does that");
+        return Exit::Done;
+    };
     // Commands follow the dump in an append-only file, whose end then says nothing.
     let is_aof = dump.head.aux("aof-preamble") == Some("1");
     let mut exit = Exit::Done;
@@ -113,7 +112,7 @@ fn tail(dump: &Dump, text: &mut String) -> Exit {
 }
 
 fn full(global: &Global, dump: &Dump, options: &Options, text: &mut String) -> Exit {
-    let progress = Progress::new(dump.input.bytes().len() as u64, global.quiet);
+    let progress = Progress::new(dump.input.progress_bytes(), global.quiet);
     let workers = Mutex::new(Vec::new());
     let outcome = analyse::walk_dump(
         dump,
@@ -130,6 +129,7 @@ fn full(global: &Global, dump: &Dump, options: &Options, text: &mut String) -> E
     line!(text, "keys", "{}", count_text(outcome.passed.keys));
     line!(text, "records", "{}", bytes_text(outcome.passed.serialized_bytes));
     line!(text, "framing", "{}", bytes_text(outcome.passed.framing_bytes));
+    line!(text, "uncompressed", "{}", bytes_text(outcome.end.bytes));
     line!(text, "checksum", "{}", outcome.end.checksum.name());
     line!(text, "after the end", "{}", bytes_text(outcome.trailing_bytes));
     explain(global, dump, &outcome)

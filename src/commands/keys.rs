@@ -12,7 +12,7 @@ use rdbscope::privacy::Names;
 use rdbscope::render::{RowFormat, RowWriter};
 use rdbscope::tables::{KEY_COLUMNS, KeyColumn, KeySource, RDBTOOLS_COLUMNS, key_column};
 
-use super::{Exit, complain, explain, note, open, options, shown};
+use super::{Exit, are_twins, complain, explain, note, open, options, shown};
 use crate::cli::{Global, KeysArgs, KeysFormat, Preset};
 use crate::output::{WholeFile, same_file};
 use crate::progress::Progress;
@@ -147,12 +147,13 @@ impl Rows<'_> {
         let mut header = self.writer();
         header.header()?;
         out.write_all(&header.take())?;
-        let bytes = dumps.iter().map(|dump| dump.input.bytes().len() as u64).sum();
+        let bytes = dumps.iter().map(|dump| dump.input.progress_bytes()).sum();
         let progress = Progress::new(bytes, self.global.quiet);
         let workers = Mutex::new(Vec::<RowWorker<'_, DEEP>>::new());
         let mut written = 0;
         let mut keys = 0;
         let mut exit = Exit::Done;
+        let mut ends = Vec::new();
         for dump in dumps {
             let mut failed = None;
             let outcome = analyse::walk_dump(
@@ -187,6 +188,10 @@ impl Rows<'_> {
             }
             keys += outcome.passed.keys;
             exit = exit.max(explain(self.global, dump, &outcome));
+            ends.push(outcome.end);
+        }
+        if are_twins(dumps, &ends.iter().collect::<Vec<_>>()) {
+            exit = exit.max(Exit::Input);
         }
         Ok((written, keys, exit))
     }

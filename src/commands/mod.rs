@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use rdbscope::analyse::{self, Dump, Options, Outcome, ServerOptions};
 use rdbscope::contract::Contracts;
-use rdbscope::input::{self, Input};
+use rdbscope::input::{self, Capture, Input, Opened, STANDARD_INPUT};
 use rdbscope::key_text;
 use rdbscope::measure::ServerConfig;
 use rdbscope::scan::{ChecksumState, ScanEnd, ScanOptions};
@@ -91,11 +91,20 @@ pub fn shown(path: &Path) -> String {
 
 /// What the flags ask for; complains where the contracts file is wrong.
 fn options(global: &Global, input: &InputArgs) -> Result<Options, Exit> {
-    let default = ScanOptions::default();
-    let scan = ScanOptions { piece_bytes: global.piece_bytes.unwrap_or(default.piece_bytes), checksum: !input.no_checksum };
+    let scan = scan_options(global, input.no_checksum);
     let contracts = input.contracts.as_deref().map(contracts).transpose()?;
     let server = server(input, contracts.as_deref())?;
     Ok(Options { as_of_ms: input.as_of, contracts, filter: input.filter.filter(), scan, server, ..Options::default() })
+}
+
+/// How dumps are scanned.
+fn scan_options(global: &Global, no_checksum: bool) -> ScanOptions {
+    let default = ScanOptions::default();
+    ScanOptions {
+        piece_bytes: global.piece_bytes.unwrap_or(default.piece_bytes),
+        window_bytes: global.window_bytes.unwrap_or(default.window_bytes),
+        checksum: !no_checksum,
+    }
 }
 
 /// The server that is asked for: the command line goes before `--server-config`, that before `[server]` of the contracts.
@@ -155,53 +164,117 @@ fn contracts(path: &Path) -> Result<Arc<Contracts>, Exit> {
 
 /// Opens the dumps in the order of their content; what is none is complained of and left out.
 fn open(global: &Global, paths: &[PathBuf], options: &Options) -> (Vec<Dump>, Exit) {
-    let mut exit = Exit::Done;
-    let mut fail = |path: &Path, why: &str| {
-        complain(&format!("{}: {why}", shown(path)));
-        exit = Exit::Input;
-    };
-    let mut dumps = Vec::new();
+    let mut opening = Opening { global, options, dumps: Vec::new(), exit: Exit::Done };
+    if paths.iter().filter(|path| path.as_os_str() == STANDARD_INPUT).count() > 1 {
+        opening.fail("standard input", "it can be read once: give - once");
+        return (Vec::new(), opening.exit);
+    }
     for path in paths {
-        let paths = if path.is_dir() {
-            match input::dumps_in(path) {
-                Ok(found) => {
-                    for temporary in &found.temporary {
-                        warn(global, &format!("{}: left out: a save was writing it, or broke off", shown(temporary)));
-                    }
-                    if found.others > 0 {
-                        let others = plural(found.others, "other file or folder", "other files and folders");
-                        warn(global, &format!("{}: {others} left out: no dumps", shown(path)));
-                    }
-                    if found.dumps.is_empty() {
-                        fail(path, "no dump is in this folder");
-                    }
-                    found.dumps
-                }
-                Err(error) => {
-                    fail(path, &error.to_string());
-                    continue;
-                }
-            }
+        if path.is_dir() {
+            opening.folder(path);
         } else {
-            vec![path.clone()]
-        };
-        for path in paths {
-            match Input::open(&path)
-                .map_err(|error| error.to_string())
-                .and_then(|input| Dump::new(input, options).map_err(|fault| fault.to_string()))
-            {
-                Ok(dump) => dumps.push(dump),
-                Err(why) => fail(&path, &why),
-            }
+            opening.file(path);
         }
     }
-    analyse::sort(&mut dumps);
-    if let Some((first, second)) = analyse::twins(&dumps) {
-        let first = dumps[first].name();
-        fail(dumps[second].input.path(), &format!("the same dump as {first}, byte for byte: give each once"));
+    let Opening { mut dumps, mut exit, .. } = opening;
+    if let Some((first, second)) = analyse::sort(&mut dumps, options) {
+        complain_of_twins(&dumps, first, second);
+        exit = Exit::Input;
         dumps.clear();
     }
     (dumps, exit)
+}
+
+fn complain_of_twins(dumps: &[Dump], first: usize, second: usize) {
+    let (first, second) = (dumps[first].name(), dumps[second].input.full_name());
+    complain(&format!("{second}: the same dump as {first}, byte for byte: give each once"));
+}
+
+/// Complains of a dump that was given twice, where that could be told only after the walk; true where there is one.
+fn are_twins(dumps: &[Dump], ends: &[&ScanEnd]) -> bool {
+    let twins = analyse::scanned_twins(dumps, ends);
+    if let Some((first, second)) = twins {
+        complain_of_twins(dumps, first, second);
+    }
+    twins.is_some()
+}
+
+/// The dumps that were opened so far.
+struct Opening<'o> {
+    global: &'o Global,
+    options: &'o Options,
+    dumps: Vec<Dump>,
+    exit: Exit,
+}
+
+impl Opening<'_> {
+    fn fail(&mut self, name: &str, why: &str) {
+        complain(&format!("{name}: {why}"));
+        self.exit = Exit::Input;
+    }
+
+    /// Warns of what was left out of a folder or an archive.
+    fn leave_out(&self, name: &str, temporary: &[String], others: u64, are: [&str; 2]) {
+        for temporary in temporary {
+            warn(self.global, &format!("{temporary}: left out: a save was writing it, or broke off"));
+        }
+        if others > 0 {
+            let others = plural(others, are[0], are[1]);
+            warn(self.global, &format!("{name}: {others} left out: no dumps"));
+        }
+    }
+
+    /// Opens the dumps in a folder.
+    fn folder(&mut self, path: &Path) {
+        match input::dumps_in(path) {
+            Ok(found) => {
+                let temporary: Vec<String> = found.temporary.iter().map(|path| shown(path)).collect();
+                self.leave_out(&shown(path), &temporary, found.others, ["other file or folder", "other files and folders"]);
+                if found.command_bytes > 0 {
+                    let bytes = plural(found.command_bytes, "byte", "bytes");
+                    let what = "of commands behind the base of the append-only file (AOF increments) not analysed";
+                    warn(self.global, &format!("{}: {bytes} {what}", shown(path)));
+                }
+                if found.dumps.is_empty() {
+                    self.fail(&shown(path), "no dump is in this folder");
+                }
+                for path in found.dumps {
+                    self.file(&path);
+                }
+            }
+            Err(error) => self.fail(&shown(path), &error.to_string()),
+        }
+    }
+
+    /// Opens a file, or the dumps in an archive.
+    fn file(&mut self, path: &Path) {
+        let before = self.dumps.len();
+        let mut failed = Vec::new();
+        let opened = Input::open_all(path, &mut |input| {
+            let name = input.full_name();
+            match Dump::new(input, self.options) {
+                Ok(dump) => self.dumps.push(dump),
+                Err(fault) => failed.push((name, fault.to_string())),
+            }
+        });
+        let has_failed = !failed.is_empty();
+        for (name, why) in failed {
+            self.fail(&name, &why);
+        }
+        match opened {
+            Ok(Opened { temporary, others, fault }) => {
+                let archive = shown(path);
+                let temporary: Vec<String> = temporary.iter().map(|name| format!("{archive}:{name}")).collect();
+                self.leave_out(&archive, &temporary, others, ["other member", "other members"]);
+                if let Some(fault) = fault {
+                    self.fail(&archive, &fault.to_string());
+                } else if self.dumps.len() == before && !has_failed {
+                    self.fail(&archive, "no dump is in this archive");
+                }
+            }
+            Err(error) => self.fail(&shown(path), &error.to_string()),
+        }
+    }
 }
 
 /// Says what is to be said of a dump after its walk.
@@ -210,7 +283,7 @@ fn explain(global: &Global, dump: &Dump, outcome: &Outcome) -> Exit {
     let mut exit = Exit::Done;
     if let Some(fault) = &outcome.end.fault {
         complain(&format!("{name}: {fault}"));
-        if outcome.end.checksum != ChecksumState::Mismatch {
+        if !outcome.end.is_whole {
             let keys = plural(outcome.passed.keys, "key", "keys");
             let were = if outcome.passed.keys == 1 { "was" } else { "were" };
             complain(&format!("{name}: partial: {keys} before byte {} {were} read", outcome.end.stored_bytes));
@@ -239,11 +312,7 @@ fn explain_end(global: &Global, dump: &Dump, end: &ScanEnd) {
     if dump.head.dialect().is_newer_than_known() {
         let header = dump.head.dialect().header();
         let header = String::from_utf8_lossy(&header);
-        let read = if end.fault.is_some() && end.checksum != ChecksumState::Mismatch {
-            "and could not be read to its end"
-        } else {
-            "its content was understood all the same"
-        };
+        let read = if end.is_whole { "its content was understood all the same" } else { "and could not be read to its end" };
         warn(global, &format!("{name}: {header} is newer than this version knows; {read}"));
     }
     match end.checksum {
@@ -255,12 +324,31 @@ fn explain_end(global: &Global, dump: &Dump, end: &ScanEnd) {
         }
         _ => {}
     }
+    if dump.input.is_payload() {
+        note(global, &format!("{name}: the answer to DUMP: one key, whose name it does not hold"));
+    }
+    match dump.input.capture() {
+        Some(Capture::Length(announced)) if end.is_whole && announced != end.stored_bytes => {
+            let read = plural(end.stored_bytes, "byte", "bytes");
+            warn(global, &format!("{name}: the replication stream announced {announced} bytes, the dump in it takes {read}"));
+        }
+        _ if analyse::has_mark(dump, end) == Some(false) => {
+            warn(
+                global,
+                &format!("{name}: the mark that ends the transfer does not follow the dump: its last bytes are missing"),
+            );
+        }
+        _ => {}
+    }
     let trailing = analyse::trailing_bytes(dump, end);
     if trailing > 0 {
         let n = plural(trailing, "byte", "bytes");
-        let is_aof =
-            dump.input.bytes().get(end.stored_bytes as usize) == Some(&b'*') || dump.head.aux("aof-preamble") == Some("1");
-        let what = if is_aof { "(AOF tail) not analysed" } else { "not analysed" };
+        let is_aof = end.rest.first.first() == Some(&b'*') || dump.head.aux("aof-preamble") == Some("1");
+        let what = match (dump.input.capture(), is_aof) {
+            (Some(_), _) => "(replication stream) not analysed",
+            (None, true) => "(AOF tail) not analysed",
+            (None, false) => "not analysed",
+        };
         warn(global, &format!("{name}: {n} after the RDB end {what}"));
     }
 }

@@ -12,7 +12,7 @@ use rdbscope::tables::{self, Table};
 use rdbscope::time;
 use serde_json::{Value, json};
 
-use super::{Exit, colours, complain, explain, open, options, print, shown, warn};
+use super::{Exit, are_twins, colours, complain, explain, open, options, print, shown, warn};
 use crate::cli::{Global, ReportArgs};
 use crate::output::{Folder, WholeFile};
 use crate::progress::Progress;
@@ -38,9 +38,12 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
     if dumps.is_empty() {
         return exit;
     }
-    let bytes = dumps.iter().map(|dump| dump.input.bytes().len() as u64).sum();
+    let bytes = dumps.iter().map(|dump| dump.input.progress_bytes()).sum();
     let progress = Progress::new(bytes, global.quiet);
     let (census, outcomes) = analyse::census(&dumps, &options, |advance| progress.advance(advance));
+    if are_twins(&dumps, &outcomes.iter().map(|outcome| &outcome.end).collect::<Vec<_>>()) {
+        return Exit::Input;
+    }
     let report = Report::new(census, &dumps, outcomes, options.contracts.as_ref());
     drop(progress);
     for (dump, outcome) in dumps.iter().zip(&report.outcomes) {

@@ -3,21 +3,20 @@
 use std::fmt::Write as _;
 
 use rdbscope::analyse::Options;
-use rdbscope::scan::ScanOptions;
 use rdbscope::verify::{self, Verdict};
 
-use super::{Exit, explain_end, open, print};
+use super::{Exit, are_twins, explain_end, open, print, scan_options};
 use crate::cli::{Global, VerifyArgs};
 use crate::progress::Progress;
 use crate::terminal::plural;
 
 pub fn run(global: &Global, args: &VerifyArgs) -> Exit {
-    let default = ScanOptions::default();
-    let piece_bytes = global.piece_bytes.unwrap_or(default.piece_bytes);
-    let scan = ScanOptions { piece_bytes, checksum: !args.no_checksum };
-    let (dumps, mut exit) = open(global, &args.dumps, &Options::default());
+    let scan = scan_options(global, args.no_checksum);
+    let options = Options { scan, ..Options::default() };
+    let (dumps, mut exit) = open(global, &args.dumps, &options);
+    let mut ends = Vec::new();
     for dump in &dumps {
-        let progress = Progress::new(dump.input.bytes().len() as u64, global.quiet);
+        let progress = Progress::new(dump.input.progress_bytes(), global.quiet);
         let verdict = verify::verify(dump, scan, |advance| progress.advance(advance));
         drop(progress);
         if !verdict.is_ok() {
@@ -25,6 +24,10 @@ pub fn run(global: &Global, args: &VerifyArgs) -> Exit {
         }
         explain_end(global, dump, &verdict.end);
         exit = exit.max(print(lines(&dump.name(), &verdict).as_bytes()));
+        ends.push(verdict.end);
+    }
+    if are_twins(&dumps, &ends.iter().collect::<Vec<_>>()) {
+        exit = exit.max(Exit::Input);
     }
     exit
 }

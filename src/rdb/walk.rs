@@ -114,6 +114,11 @@ impl<'a> Walker<'a> {
         RecordType::of(byte, format.dialect).is_some()
     }
 
+    /// True for a byte that may begin something behind a value that still belongs to its record.
+    pub fn may_belong_to_record(byte: u8) -> bool {
+        byte == opcode::AUX
+    }
+
     /// Bytes of an attribute in front of a record that begins with `byte`, where they are always so many.
     pub fn prefix_len(byte: u8) -> Option<usize> {
         match byte {
@@ -122,6 +127,16 @@ impl<'a> Walker<'a> {
             opcode::FREQ => Some(2),
             _ => None,
         }
+    }
+
+    /// Bytes that modules have attached to a key, in front of its type byte; `None` where they cannot be read.
+    pub(crate) fn metadata_len(bytes: &[u8], format: &Format) -> Option<usize> {
+        let mut walker = Walker::new(bytes, 0, format, 0);
+        if walker.cursor.peek() == Some(opcode::KEY_META) && walker.is_redis(13, u16::MAX) {
+            walker.cursor.u8("type or opcode").ok()?;
+            key_metadata(&mut walker.cursor).ok()?;
+        }
+        usize::try_from(walker.cursor.offset()).ok()
     }
 
     /// Database of the records that follow.

@@ -20,9 +20,9 @@ const MOST_BYTES: usize = 16 << 20;
 /// Bytes that all tries together may pass.
 const MOST_PASSED: u64 = 8 << 20;
 
-/// A record boundary behind byte `from` of the dump `bytes`, and not far from it.
-pub(super) fn boundary(bytes: &[u8], from: u64, format: &Format) -> Option<u64> {
-    let start = usize::try_from(from).ok()?;
+/// A record boundary behind byte `from` of a dump, and not far from it; `bytes` are those from byte `base` on.
+pub(super) fn boundary(bytes: &[u8], base: u64, from: u64, format: &Format) -> Option<u64> {
+    let start = usize::try_from(from.checked_sub(base)?).ok()?;
     let near = bytes.get(start..bytes.len().min(start.saturating_add(MOST_BYTES)))?;
     let types: [bool; 256] = std::array::from_fn(|byte| Walker::is_type(byte as u8, format));
     let begins: [bool; 256] = std::array::from_fn(|byte| types[byte] || Walker::prefix_len(byte as u8).is_some());

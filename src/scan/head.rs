@@ -10,6 +10,9 @@ const MOST_AUX: usize = 64;
 /// Most bytes of an AUX name or value that are kept.
 const MOST_AUX_BYTES: u64 = 1024;
 
+/// Bytes behind which a head is not read on: no server writes so many in front of its keys.
+const MOST_HEAD_BYTES: u64 = 256 << 20;
+
 /// The head of a dump: everything up to the first database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
@@ -28,27 +31,41 @@ pub struct Head {
 }
 
 impl Head {
-    /// Reads the head.
+    /// Reads the head of a whole dump.
     ///
     /// # Errors
     /// Bytes that are no dump. A fault behind the nine bytes of the header ends the head where it lies, and the walk over the records
     /// reports it.
     pub fn read(bytes: &[u8]) -> Result<Self> {
+        Ok(Self::read_start(bytes)?.0)
+    }
+
+    /// Reads the head of a dump from its first bytes. Also returns whether more of them would make more of the head.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_start(bytes: &[u8]) -> Result<(Self, bool)> {
         let format = Format::new(rdb::header(bytes)?);
         let records = bytes.get(HEADER_LEN..).unwrap_or_default();
         let mut walker = Walker::new(records, HEADER_LEN as u64, &format, 0);
         let mut sink = HeadSink { head: Self::new(format.dialect), done: false };
-        while !sink.done {
+        let mut is_cut = false;
+        while !sink.done && walker.offset() < MOST_HEAD_BYTES {
             let before = walker.offset();
             match walker.step(&mut sink) {
                 Ok(Step::Frame | Step::Packed) => sink.head.end = walker.offset(),
-                Ok(Step::Record | Step::End) | Err(_) => {
+                Ok(Step::Record | Step::End) => {
+                    sink.head.end = before;
+                    break;
+                }
+                Err(fault) => {
+                    is_cut = fault.is_truncation() && !sink.done;
                     sink.head.end = before;
                     break;
                 }
             }
         }
-        Ok(sink.head)
+        Ok((sink.head, is_cut))
     }
 
     /// Family and version of the format.

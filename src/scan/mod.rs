@@ -19,9 +19,12 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::input::{Fault, Rest, WINDOW_BYTES, Whole, Windows};
 use crate::rdb::{Format, HEADER_LEN, Sink, Step, Walker};
-use pieces::Pieces;
+use pieces::{Carried, Pieces, Reached, View};
+
+pub(crate) use checksum::crc64;
 
 /// Bytes of a piece, unless told otherwise.
 pub const PIECE_BYTES: u64 = 8 << 20;
@@ -39,13 +42,15 @@ const MOST_PIECES: usize = 32;
 pub struct ScanOptions {
     /// About so many bytes are a piece.
     pub piece_bytes: u64,
+    /// A stream is scanned in windows of so many bytes.
+    pub window_bytes: usize,
     /// Compute the checksum.
     pub checksum: bool,
 }
 
 impl Default for ScanOptions {
     fn default() -> Self {
-        Self { piece_bytes: PIECE_BYTES, checksum: true }
+        Self { piece_bytes: PIECE_BYTES, window_bytes: WINDOW_BYTES, checksum: true }
     }
 }
 
@@ -132,6 +137,29 @@ pub struct ScanEnd {
     pub bytes: u64,
     /// What became of the checksum.
     pub checksum: ChecksumState,
+    /// CRC64 of the bytes that were read but the stored one, where it was wanted.
+    pub computed: Option<u64>,
+    /// The end mark was reached.
+    pub is_whole: bool,
+    /// What follows the end of the dump, where that was reached.
+    pub rest: Rest,
+    /// Bytes to which a window had to grow for one record.
+    pub window_grown_to: Option<u64>,
+}
+
+/// Takes what comes of a scan.
+pub trait Collect<R>: Send {
+    /// What came of a piece that stands for so many bytes, in file order; may end the scan.
+    fn piece(&mut self, result: R, bytes: u64) -> ControlFlow<()>;
+
+    /// A window was scanned, and everything that came of it was collected: its bytes, which go now, and the offset of the first of them.
+    fn window(&mut self, _bytes: &[u8], _base: u64) {}
+}
+
+impl<R, F: FnMut(R, u64) -> ControlFlow<()> + Send> Collect<R> for F {
+    fn piece(&mut self, result: R, bytes: u64) -> ControlFlow<()> {
+        self(result, bytes)
+    }
 }
 
 /// What became of the checksum.
@@ -162,11 +190,7 @@ impl ChecksumState {
     }
 }
 
-/// Walks the dump `bytes`, whose head was read, in pieces on the threads of the current rayon pool.
-///
-/// `work` gets one of the `workers`, which are reused (and made with `new_worker` where all are busy), and a piece. What it returns goes to
-/// `collect` in file order, unless the boundaries of the piece were guessed wrong: then it is dropped, so that a worker must keep nothing
-/// of a piece that it has returned from. `collect` may end the scan; it is told how many bytes each result stands for.
+/// Walks the dump `bytes`, whose head was read; see [`scan_windows`].
 pub fn scan<W, R>(
     bytes: &[u8],
     head: &Head,
@@ -180,11 +204,30 @@ where
     W: Send,
     R: Send,
 {
-    let mut pieces = Pieces::new(bytes, &head.format, options.piece_bytes);
-    let batch_pieces = (BATCH_PIECES * rayon::current_num_threads()).clamp(LEAST_PIECES, MOST_PIECES);
-    // Of a small dump, too, every thread is to get some.
-    let share = bytes.len() as u64 / (BATCH_PIECES * rayon::current_num_threads()) as u64;
-    let piece_bytes = options.piece_bytes.min(share.max(LEAST_BYTES)).max(1);
+    scan_windows(&mut Whole(bytes), head, options, workers, new_worker, work, &mut collect)
+}
+
+/// Walks a dump, whose head was read, in pieces on the threads of the current rayon pool, window after window.
+///
+/// `work` gets one of the `workers`, which are reused (and made with `new_worker` where all are busy), and a piece. What it returns goes to
+/// `collect` in file order, unless the boundaries of the piece were guessed wrong: then it is dropped, so that a worker must keep nothing
+/// of a piece that it has returned from. `collect` may end the scan; it is told how many bytes each result stands for.
+///
+/// A record that ends beyond its window is left to the next; a window that holds no whole record grows, at most twofold at a time, and never
+/// before the bytes are there: a length is not believed.
+pub fn scan_windows<W, R>(
+    windows: &mut dyn Windows,
+    head: &Head,
+    options: ScanOptions,
+    workers: &Mutex<Vec<W>>,
+    new_worker: impl Fn() -> W + Sync,
+    work: impl Fn(&mut W, &Piece<'_>) -> R + Sync,
+    collect: &mut impl Collect<R>,
+) -> ScanEnd
+where
+    W: Send,
+    R: Send,
+{
     let run = |piece: &Piece<'_>| {
         let taken = lock(workers).pop();
         let mut worker = taken.unwrap_or_else(&new_worker);
@@ -200,22 +243,113 @@ where
             plain: piece.plain_len().0,
         }
     };
-    let mut crc = checksum::crc64(&bytes[..HEADER_LEN.min(bytes.len())]);
-    let mut done: Vec<Done<R>> = Vec::new();
-    let (mut stored_bytes, mut plain_bytes) = (HEADER_LEN as u64, HEADER_LEN as u64);
-    let mut collect_done = |done: Vec<Done<R>>| {
-        for Done { result, crc: next, checksummed, stored, plain } in done {
-            crc = checksum::join(crc, next, checksummed);
-            stored_bytes += stored;
-            plain_bytes += plain;
-            if collect(result, stored).is_break() {
+    let mut sums = Sums { crc: 0, stored_bytes: HEADER_LEN as u64, plain_bytes: HEADER_LEN as u64 };
+    let mut carried = Carried::default();
+    let (mut base, mut passed, mut wanted) = (0, 0, HEADER_LEN);
+    loop {
+        let window = windows.next(passed, wanted);
+        let bytes = window.bytes;
+        if base == 0 {
+            sums.crc = checksum::crc64(&bytes[..HEADER_LEN.min(bytes.len())]);
+        }
+        let before = carried.offset;
+        let view = View { bytes, base, is_last: window.is_last, format: &head.format };
+        let mut pieces = Pieces::new(view, options.piece_bytes, carried);
+        let stopped = scan_window(&mut pieces, bytes.len(), options, &run, &mut |done| sums.collect(done, collect));
+        collect.window(bytes, base);
+        let reached;
+        (carried, reached) = pieces.leave();
+        passed = usize::try_from(carried.offset - base).unwrap_or(usize::MAX);
+        let ended = |fault, checksum| ScanEnd {
+            fault,
+            stored_bytes: sums.stored_bytes,
+            bytes: sums.plain_bytes,
+            checksum,
+            computed: options.checksum.then_some(sums.crc),
+            is_whole: false,
+            rest: Rest::default(),
+            window_grown_to: None,
+        };
+        let mut scan_end = match reached {
+            _ if stopped => ended(None, ChecksumState::NotChecked),
+            Reached::Short { needed } => {
+                let left = bytes.len().saturating_sub(passed);
+                let needed = usize::try_from(needed).unwrap_or(usize::MAX);
+                wanted = if carried.offset > before { 0 } else { needed.clamp(left + 1, left.saturating_mul(2).max(left + 1)) };
+                base = carried.offset;
+                continue;
+            }
+            Reached::Middle => ended(None, ChecksumState::NotChecked),
+            Reached::Fault(fault) => {
+                // Bytes that ended where they were not to end tell less than why they did.
+                let source = window.fault.filter(|_| fault.is_truncation());
+                let fault =
+                    source.map_or(fault, |Fault { reading, why }| Error::new(view.end(), reading, ErrorKind::Source(why)));
+                ended(Some(fault), ChecksumState::NotChecked)
+            }
+            Reached::End { checksum } => {
+                let rest = windows.rest(passed);
+                let (fault, checksum) = match (checksum, options.checksum.then_some(sums.crc)) {
+                    (None, _) => (None, ChecksumState::Absent),
+                    (Some(0), _) => (None, ChecksumState::Disabled),
+                    (Some(_), None) => (None, ChecksumState::NotChecked),
+                    (Some(stored), Some(computed)) if stored == computed => (None, ChecksumState::Ok),
+                    (Some(stored), Some(computed)) => {
+                        let at = sums.stored_bytes.saturating_sub(8);
+                        (Some(Error::new(at, "checksum", ErrorKind::Checksum { stored, computed })), ChecksumState::Mismatch)
+                    }
+                };
+                // What was decoded behind the end tells of the file, not of the dump.
+                let behind = || {
+                    let Fault { reading, why } = rest.fault.clone()?;
+                    Some(Error::new(sums.stored_bytes + rest.bytes, reading, ErrorKind::Source(why)))
+                };
+                let fault = fault.or_else(behind);
+                ScanEnd { is_whole: true, rest, ..ended(fault, checksum) }
+            }
+        };
+        scan_end.window_grown_to = windows.grown_to();
+        return scan_end;
+    }
+}
+
+/// Sums over the pieces that were collected.
+struct Sums {
+    crc: u64,
+    stored_bytes: u64,
+    plain_bytes: u64,
+}
+
+impl Sums {
+    /// Hands on what came of some pieces; true where that ended the scan.
+    fn collect<R>(&mut self, done: Vec<Done<R>>, collect: &mut impl Collect<R>) -> bool {
+        for Done { result, crc, checksummed, stored, plain } in done {
+            self.crc = checksum::join(self.crc, crc, checksummed);
+            self.stored_bytes += stored;
+            self.plain_bytes += plain;
+            if collect.piece(result, stored).is_break() {
                 return true;
             }
         }
         false
-    };
+    }
+}
+
+/// Walks the pieces of one window; true where collecting ended the scan.
+fn scan_window<'a, R: Send>(
+    pieces: &mut Pieces<'a>,
+    window_bytes: usize,
+    options: ScanOptions,
+    run: &(impl Fn(&Piece<'a>) -> Done<R> + Sync),
+    collect_done: &mut (impl FnMut(Vec<Done<R>>) -> bool + Send),
+) -> bool {
+    let batch_pieces = (BATCH_PIECES * rayon::current_num_threads()).clamp(LEAST_PIECES, MOST_PIECES);
+    // Of a small dump, too, every thread is to get some.
+    let share = window_bytes as u64 / (BATCH_PIECES * rayon::current_num_threads()) as u64;
+    let piece_bytes = options.piece_bytes.min(share.max(LEAST_BYTES)).max(1);
+    let mut done: Vec<Done<R>> = Vec::new();
     while !pieces.is_done() {
-        let (guessed, goal) = guess(&pieces, bytes, head, piece_bytes, batch_pieces);
+        let (guessed, goal) = guess(pieces, piece_bytes, batch_pieces);
         let ready = std::mem::take(&mut done);
         let walk = || guessed.into_par_iter().map(|piece| (run(&piece), piece)).collect::<Vec<_>>();
         let (mut stopped, walked) = rayon::join(|| collect_done(ready), walk);
@@ -224,16 +358,14 @@ where
                 done.push(result);
             } else if !stopped {
                 let end = piece.offset + piece.stored_len();
-                stopped = cut_and_run(&mut pieces, end, batch_pieces, &run, &mut collect_done, &mut done);
+                stopped = cut_and_run(pieces, end, batch_pieces, run, collect_done, &mut done);
             }
         }
-        if stopped || cut_and_run(&mut pieces, goal, batch_pieces, &run, &mut collect_done, &mut done) {
-            done.clear();
-            break;
+        if stopped || cut_and_run(pieces, goal, batch_pieces, run, collect_done, &mut done) {
+            return true;
         }
     }
-    collect_done(done);
-    pieces.end(stored_bytes, plain_bytes, options.checksum.then_some(crc))
+    collect_done(done)
 }
 
 /// Skims up to `goal`, beside that works on what was cut before, `most` pieces at a time, and collects what came of that; true where collecting
@@ -261,16 +393,17 @@ fn cut_and_run<'a, R: Send>(
 }
 
 /// The next pieces, which end at guessed boundaries, and the offset up to which the dump is to be passed with them.
-fn guess<'a>(pieces: &Pieces<'a>, bytes: &'a [u8], head: &Head, piece_bytes: u64, most: usize) -> (Vec<Piece<'a>>, u64) {
-    let start = pieces.offset();
+fn guess<'a>(pieces: &Pieces<'a>, piece_bytes: u64, most: usize) -> (Vec<Piece<'a>>, u64) {
+    let view = pieces.view();
+    let (start, end) = (pieces.offset(), view.end());
     let at = |n: usize| start.saturating_add(piece_bytes.saturating_mul(n as u64));
     // Where the end is near, to the end: what it lacks is found by trying to go on.
-    let goal = if at(most) >= bytes.len() as u64 { u64::MAX } else { at(most) };
+    let goal = if at(most) >= end { u64::MAX } else { at(most) };
     if pieces.has_unpacked() {
         return (Vec::new(), goal);
     }
-    let nominal: Vec<u64> = (1..=most).map(at).filter(|at| *at < bytes.len() as u64).collect();
-    let mut ends: Vec<u64> = nominal.into_par_iter().filter_map(|at| guess::boundary(bytes, at, &head.format)).collect();
+    let nominal: Vec<u64> = (1..=most).map(at).filter(|at| *at < end).collect();
+    let mut ends: Vec<u64> = nominal.into_par_iter().filter_map(|at| view.guess(at)).collect();
     ends.dedup();
     let starts = std::iter::once(start).chain(ends.iter().copied());
     let guessed: Vec<Piece<'a>> = starts.zip(&ends).filter_map(|(start, end)| pieces.guessed(start, *end)).collect();

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 
 use super::unpack::{Assembler, decompress};
-use super::{ChecksumState, Piece, Records, ScanEnd};
+use super::{Piece, Records, guess};
 use crate::error::{Error, ErrorKind, Result};
 use crate::rdb::{Format, Frame, HEADER_LEN, Sink, Step, Walker};
 
@@ -14,23 +14,90 @@ const SKIMMED_BYTES: u64 = 1 << 20;
 /// Bytes of unpacked records at which a batch of pieces ends.
 const MOST_UNPACKED_BYTES: usize = 8 << 20;
 
-/// The pieces of a dump, in file order.
+/// What is carried from one window of a dump to the next.
+#[derive(Debug)]
+pub(super) struct Carried {
+    /// Offset of the next byte that is in no piece yet; a boundary.
+    pub offset: u64,
+    /// The database there.
+    db: u64,
+    chunks: Assembler,
+    has_unpacked: bool,
+}
+
+impl Default for Carried {
+    /// The first record of a dump.
+    fn default() -> Self {
+        Self { offset: HEADER_LEN as u64, db: 0, chunks: Assembler::default(), has_unpacked: false }
+    }
+}
+
+/// How the pieces of a window ended.
+#[derive(Debug)]
+pub(super) enum Reached {
+    /// Not yet.
+    Middle,
+    /// The window ends inside a record, or where it cannot be told whether the record ends: so many bytes from the boundary on are needed at
+    /// least, if the record itself is right about that.
+    Short { needed: u64 },
+    /// A fault.
+    Fault(Error),
+    /// The end mark.
+    End { checksum: Option<u64> },
+}
+
+/// A window of a dump, by offsets in the dump.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct View<'a> {
+    pub bytes: &'a [u8],
+    /// Offset of its first byte.
+    pub base: u64,
+    /// Nothing follows it.
+    pub is_last: bool,
+    pub format: &'a Format,
+}
+
+impl<'a> View<'a> {
+    /// Offset behind the last byte.
+    pub(super) fn end(&self) -> u64 {
+        self.base + self.bytes.len() as u64
+    }
+
+    /// The bytes from `offset` on.
+    fn from(&self, offset: u64) -> &'a [u8] {
+        offset.checked_sub(self.base).and_then(|at| self.bytes.get(usize::try_from(at).ok()?..)).unwrap_or_default()
+    }
+
+    /// The bytes from one offset to another.
+    fn between(&self, start: u64, end: u64) -> Option<&'a [u8]> {
+        self.from(start).get(..usize::try_from(end.checked_sub(start)?).ok()?)
+    }
+
+    /// A record boundary near byte `at`, guessed. Where the window goes on, not at its end or in front of an AUX field: that may belong to
+    /// the record in front of it.
+    pub(super) fn guess(&self, at: u64) -> Option<u64> {
+        let boundary = guess::boundary(self.bytes, self.base, at, self.format)?;
+        (self.is_last || !self.may_go_on(boundary)).then_some(boundary)
+    }
+
+    /// True where the record that ends at `offset` may have more behind it than the window shows.
+    fn may_go_on(&self, offset: u64) -> bool {
+        self.from(offset).first().is_none_or(|byte| Walker::may_belong_to_record(*byte))
+    }
+}
+
+/// The pieces of a window of a dump, in file order.
 pub(super) struct Pieces<'a> {
-    bytes: &'a [u8],
+    view: View<'a>,
     walker: Walker<'a>,
-    format: &'a Format,
+    /// The last boundary that the walker has passed, and the database there.
+    boundary: (u64, u64),
     piece_bytes: u64,
     reached: Reached,
     /// Cut, and not yet handed out.
     ready: VecDeque<Piece<'a>>,
     chunks: Assembler,
     has_unpacked: bool,
-}
-
-enum Reached {
-    Middle,
-    Fault(Error),
-    End { checksum: Option<u64> },
 }
 
 /// A run of records that stood compressed, or in chunks, in the file.
@@ -44,29 +111,41 @@ pub(super) struct Unpacked {
 }
 
 impl<'a> Pieces<'a> {
-    pub(super) fn new(bytes: &'a [u8], format: &'a Format, piece_bytes: u64) -> Self {
-        let records = bytes.get(HEADER_LEN..).unwrap_or_default();
+    /// The pieces of a window, from where the window before it ended.
+    pub(super) fn new(view: View<'a>, piece_bytes: u64, carried: Carried) -> Self {
+        let Carried { offset, db, chunks, has_unpacked } = carried;
         Self {
-            bytes,
-            walker: Walker::new(records, HEADER_LEN as u64, format, 0),
-            format,
+            view,
+            walker: Walker::new(view.from(offset), offset, view.format, db),
+            boundary: (offset, db),
             piece_bytes: piece_bytes.clamp(1, SKIMMED_BYTES),
             reached: Reached::Middle,
             ready: VecDeque::new(),
-            chunks: Assembler::default(),
-            has_unpacked: false,
+            chunks,
+            has_unpacked,
         }
+    }
+
+    /// The window.
+    pub(super) fn view(&self) -> View<'a> {
+        self.view
+    }
+
+    /// What the next window needs to know, and how this one ended.
+    pub(super) fn leave(self) -> (Carried, Reached) {
+        let (offset, db) = self.boundary;
+        (Carried { offset, db, chunks: self.chunks, has_unpacked: self.has_unpacked }, self.reached)
     }
 
     /// A piece that ends where a boundary is guessed.
     pub(super) fn guessed(&self, start: u64, end: u64) -> Option<Piece<'a>> {
-        let raw = self.bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)?;
+        let raw = self.view.between(start, end)?;
         Some(Piece {
             raw,
             checksummed: raw.len(),
             records: Records::Mapped(raw),
             offset: start,
-            format: self.format,
+            format: self.view.format,
             db: self.walker.db(),
             unreported: 0,
             walked: Cell::default(),
@@ -81,8 +160,8 @@ impl<'a> Pieces<'a> {
         let proven = self.ready.is_empty() && (piece.offset, piece.db) == (self.walker.offset(), self.walker.db());
         if proven {
             let end = piece.offset + piece.stored_len();
-            let rest = usize::try_from(end).ok().and_then(|at| self.bytes.get(at..)).unwrap_or_default();
-            self.walker = Walker::new(rest, end, self.format, db);
+            self.walker = Walker::new(self.view.from(end), end, self.view.format, db);
+            self.boundary = (end, db);
         }
         proven
     }
@@ -126,34 +205,48 @@ impl<'a> Pieces<'a> {
 
     /// Walks on to where a piece ends.
     fn cut(&mut self) {
-        let (start, db) = (self.walker.offset(), self.walker.db());
+        let (start, db) = self.boundary;
         let mut end = start;
         let mut special = None;
-        while matches!(self.reached, Reached::Middle) && end - start < self.piece_bytes && special.is_none() {
+        // A record that may go on ends a piece only once what follows it was passed.
+        let mut is_open = false;
+        while matches!(self.reached, Reached::Middle) && (is_open || end - start < self.piece_bytes) && special.is_none() {
+            let before = (self.walker.offset(), self.walker.db());
             let mut sink = Cutter::default();
-            match self.walker.step(&mut sink) {
-                Ok(Step::End) => self.reached = Reached::End { checksum: sink.checksum },
-                Ok(Step::Frame | Step::Record | Step::Packed) => {}
+            let step = match self.walker.step(&mut sink) {
+                Ok(step) => step,
                 Err(fault) => {
-                    self.reached = Reached::Fault(fault);
+                    self.reached = self.failed(fault);
                     break;
                 }
+            };
+            if is_open {
+                (end, self.boundary) = (before.0, before);
+            }
+            if let Step::End = step {
+                self.reached = Reached::End { checksum: sink.checksum };
             }
             match sink.special {
                 // What has to be unpacked is a piece of its own.
                 Some(found) => special = Some(found),
-                None => end = self.walker.offset(),
+                None => {
+                    let after = (self.walker.offset(), self.walker.db());
+                    is_open = !self.view.is_last && step == Step::Record && self.view.may_go_on(after.0);
+                    if !is_open {
+                        (end, self.boundary) = (after.0, after);
+                    }
+                }
             }
         }
         if end > start {
-            let bytes = &self.bytes[start as usize..end as usize];
+            let bytes = self.view.between(start, end).unwrap_or_default();
             let trailer = if matches!(self.reached, Reached::End { checksum: Some(_) }) { 8 } else { 0 };
             self.ready.push_back(Piece {
                 raw: bytes,
                 checksummed: bytes.len().saturating_sub(trailer),
                 records: Records::Mapped(bytes),
                 offset: start,
-                format: self.format,
+                format: self.view.format,
                 db,
                 unreported: 0,
                 walked: Cell::default(),
@@ -165,9 +258,9 @@ impl<'a> Pieces<'a> {
         {
             self.reached = Reached::Fault(fault);
         }
-        if !matches!(self.reached, Reached::Middle) {
+        if matches!(self.reached, Reached::Fault(_) | Reached::End { .. }) {
             let mut unpacked = Vec::new();
-            let finished = self.chunks.finish(end, self.format, &mut unpacked);
+            let finished = self.chunks.finish(end, self.view.format, &mut unpacked);
             self.hand_out(unpacked, &[], end);
             if let (Reached::End { .. }, Err(fault)) = (&self.reached, finished) {
                 self.reached = Reached::Fault(fault);
@@ -175,13 +268,25 @@ impl<'a> Pieces<'a> {
         }
     }
 
+    /// What a step that failed says of the window.
+    fn failed(&self, fault: Error) -> Reached {
+        match fault.detail().kind {
+            ErrorKind::Truncated { needed, .. } if !self.view.is_last => {
+                Reached::Short { needed: (fault.detail().offset - self.boundary.0).saturating_add(needed) }
+            }
+            _ => Reached::Fault(fault),
+        }
+    }
+
     /// Makes pieces of a blob or chunk that stands from `start` to where the walker is.
     fn unpack(&mut self, special: Special, start: u64) -> Result<()> {
         self.has_unpacked = true;
-        let raw = &self.bytes[start as usize..self.walker.offset() as usize];
+        let raw = self.view.between(start, self.walker.offset()).unwrap_or_default();
         let mut unpacked = Vec::new();
         match special {
-            Special::Chunk { id, bytes } => self.chunks.add(id, &bytes, start, self.walker.db(), self.format, &mut unpacked)?,
+            Special::Chunk { id, bytes } => {
+                self.chunks.add(id, &bytes, start, self.walker.db(), self.view.format, &mut unpacked)?
+            }
             Special::Blob(records) => {
                 let records = records.map_err(|fault| fault.inside_blob(start))?;
                 let db = self.cut_blob(&records, start, &mut unpacked)?;
@@ -193,6 +298,7 @@ impl<'a> Pieces<'a> {
             unpacked.push(Unpacked { records: Vec::new(), db: self.walker.db(), unreported: 0 });
         }
         self.hand_out(unpacked, raw, start);
+        self.boundary = (self.walker.offset(), self.walker.db());
         Ok(())
     }
 
@@ -204,7 +310,7 @@ impl<'a> Pieces<'a> {
                 raw: std::mem::take(&mut raw),
                 records: Records::Unpacked(records),
                 offset: start,
-                format: self.format,
+                format: self.view.format,
                 db,
                 unreported,
                 walked: Cell::default(),
@@ -215,7 +321,7 @@ impl<'a> Pieces<'a> {
 
     /// Cuts the records of a decompressed blob around chunks in it, and returns the database that follows.
     fn cut_blob(&mut self, records: &[u8], start: u64, out: &mut Vec<Unpacked>) -> Result<u64> {
-        let mut walker = Walker::new(records, 0, self.format, self.walker.db());
+        let mut walker = Walker::new(records, 0, self.view.format, self.walker.db());
         let mut from = 0;
         let mut db = walker.db();
         while !walker.at_end() {
@@ -228,7 +334,7 @@ impl<'a> Pieces<'a> {
                     if at > from {
                         out.push(Unpacked { records: records[from as usize..at as usize].into(), db, unreported: 0 });
                     }
-                    self.chunks.add(id, &bytes, start, walker.db(), self.format, out)?;
+                    self.chunks.add(id, &bytes, start, walker.db(), self.view.format, out)?;
                     (from, db) = (walker.offset(), walker.db());
                     continue;
                 }
@@ -241,23 +347,6 @@ impl<'a> Pieces<'a> {
             out.push(Unpacked { records: records[from as usize..].into(), db, unreported: 0 });
         }
         Ok(walker.db())
-    }
-
-    /// Holds the computed checksum of all pieces, where there is one, against the stored one.
-    pub(super) fn end(self, stored_bytes: u64, bytes: u64, computed: Option<u64>) -> ScanEnd {
-        let ended = |fault, checksum| ScanEnd { fault, stored_bytes, bytes, checksum };
-        match (self.reached, computed) {
-            (Reached::Middle, _) => ended(None, ChecksumState::NotChecked),
-            (Reached::Fault(fault), _) => ended(Some(fault), ChecksumState::NotChecked),
-            (Reached::End { checksum: None }, _) => ended(None, ChecksumState::Absent),
-            (Reached::End { checksum: Some(0) }, _) => ended(None, ChecksumState::Disabled),
-            (Reached::End { .. }, None) => ended(None, ChecksumState::NotChecked),
-            (Reached::End { checksum: Some(stored) }, Some(computed)) if stored == computed => ended(None, ChecksumState::Ok),
-            (Reached::End { checksum: Some(stored) }, Some(computed)) => {
-                let kind = ErrorKind::Checksum { stored, computed };
-                ended(Some(Error::new(stored_bytes.saturating_sub(8), "checksum", kind)), ChecksumState::Mismatch)
-            }
-        }
     }
 }
 

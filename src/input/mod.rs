@@ -1,0 +1,461 @@
+//! Opens dumps, however they are stored: what a file is, its bytes say. A plain one is mapped and never written to; others are decoded while
+//! they are read.
+
+mod archive;
+mod decode;
+mod folder;
+mod kind;
+mod payload;
+mod stream;
+mod windows;
+
+use std::fs::{self, File};
+use std::io::{self, Cursor};
+use std::ops::{Deref, Range};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::UNIX_EPOCH;
+
+use memmap2::{Advice, Mmap};
+
+use crate::key_text;
+use archive::{Archive, Member};
+use kind::Kind;
+use stream::{START, Source, Stream};
+
+pub use decode::Fault;
+pub use folder::{Found, dumps_in};
+pub use kind::{Capture, MARK_LEN};
+pub use windows::{Rest, WINDOW_BYTES, Whole, Window, Windows};
+
+/// The path that stands for standard input.
+pub const STANDARD_INPUT: &str = "-";
+
+/// Bytes of a stream that are looked at for a payload of `DUMP`, which only its end tells.
+const MOST_PAYLOAD: usize = 32 << 20;
+
+/// Bytes of a file.
+#[derive(Debug)]
+enum Stored {
+    Mapped(Mmap),
+    /// Also of an empty file, which cannot be mapped.
+    Memory(Vec<u8>),
+}
+
+impl Deref for Stored {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Mapped(map) => map,
+            Self::Memory(bytes) => bytes,
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Content {
+    /// As it is stored.
+    Whole(Arc<Stored>, Range<usize>),
+    /// Decoded while it is read.
+    Stream(Stream),
+}
+
+/// What else was found where dumps were opened.
+#[derive(Debug, Default)]
+pub struct Opened {
+    /// Members of an archive that a save has not finished, by name.
+    pub temporary: Vec<String>,
+    /// Members of an archive that are no dumps.
+    pub others: u64,
+    /// Why an archive could not be read to its end.
+    pub fault: Option<Fault>,
+}
+
+/// One opened dump.
+#[derive(Debug)]
+pub struct Input {
+    path: PathBuf,
+    /// Path in the archive.
+    member: Option<Vec<u8>>,
+    content: Content,
+    stored_bytes: u64,
+    modified_ms: Option<i64>,
+    capture: Option<Capture>,
+    is_payload: bool,
+}
+
+impl Input {
+    /// Opens the file at `path`, or standard input where that is `-`, and gives `each` the dump, or those in an archive in its order.
+    ///
+    /// A plain dump is mapped. The file must not change while it is read: the bytes behind the returned value are the file's own. A file that
+    /// another process rewrites gives wrong figures; one that is truncated ends the process with SIGBUS.
+    ///
+    /// # Errors
+    /// What the system says when the file cannot be opened or mapped; a folder or device is refused.
+    pub fn open_all(path: &Path, each: &mut dyn FnMut(Self)) -> io::Result<Opened> {
+        if path.as_os_str() == STANDARD_INPUT {
+            return standard_input(path, each);
+        }
+        let (stored, modified_ms) = map(path)?;
+        Ok(opened(path, Arc::new(stored), modified_ms, each))
+    }
+
+    /// Opens the one dump at `path`; see [`Self::open_all`].
+    ///
+    /// # Errors
+    /// As there; and an archive that does not hold exactly one dump.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let mut inputs = Vec::new();
+        let opened = Self::open_all(path, &mut |input| inputs.push(input))?;
+        opened.the_one(inputs)
+    }
+
+    /// Takes a dump that is in memory already, named `path` in messages.
+    ///
+    /// # Errors
+    /// An archive that does not hold exactly one dump.
+    pub fn in_memory(path: &Path, bytes: Vec<u8>) -> io::Result<Self> {
+        let mut inputs = Vec::new();
+        let opened = opened(path, Arc::new(Stored::Memory(bytes)), None, &mut |input| inputs.push(input));
+        opened.the_one(inputs)
+    }
+
+    /// The bytes of the dump, and whatever follows it; `None` where they come from a stream.
+    pub fn whole(&self) -> Option<&[u8]> {
+        match &self.content {
+            Content::Whole(stored, range) => stored.get(range.clone()),
+            Content::Stream(_) => None,
+        }
+    }
+
+    /// The first bytes of the dump, and whether these are all: of a stream at least 64 KiB, unless they were forgotten.
+    pub fn start(&self) -> (&[u8], bool) {
+        match &self.content {
+            Content::Whole(stored, range) => (stored.get(range.clone()).unwrap_or_default(), true),
+            Content::Stream(stream) => (stream.start(), stream.is_all()),
+        }
+    }
+
+    /// Reads on until `len` of the first bytes are at hand.
+    pub fn read_start(&mut self, len: usize) {
+        if let Content::Stream(stream) = &mut self.content {
+            stream.read_start(len);
+        }
+    }
+
+    /// Gives back the memory of the first bytes, where they can be read again.
+    pub fn forget_start(&mut self) {
+        if let Content::Stream(stream) = &mut self.content {
+            stream.forget_start();
+        }
+    }
+
+    /// What keeps the first bytes from being all that were wanted, and is not the end of the file.
+    pub fn start_fault(&self) -> Option<&Fault> {
+        match &self.content {
+            Content::Whole(..) => None,
+            Content::Stream(stream) => stream.fault(),
+        }
+    }
+
+    /// The dump from its first byte on; a stream in windows of so many bytes. Standard input can be read once.
+    pub fn windows(&self, window_bytes: usize) -> Box<dyn Windows + '_> {
+        match &self.content {
+            Content::Whole(stored, range) => Box::new(Whole(stored.get(range.clone()).unwrap_or_default())),
+            Content::Stream(stream) => Box::new(windows::StreamWindows::new(stream.reader(), window_bytes)),
+        }
+    }
+
+    /// Bytes of the file, or of the member in its archive; of standard input those that were read so far.
+    pub fn stored_bytes(&self) -> u64 {
+        match &self.content {
+            Content::Stream(stream) if stream.is_once() => stream.read_so_far(),
+            _ => self.stored_bytes,
+        }
+    }
+
+    /// Bytes that progress is counted to: of the dump, or the stored ones of a stream; `None` where that is not known.
+    pub fn progress_bytes(&self) -> Option<u64> {
+        match &self.content {
+            Content::Whole(_, range) => Some(range.len() as u64),
+            Content::Stream(stream) if stream.is_once() => None,
+            Content::Stream(_) => Some(self.stored_bytes),
+        }
+    }
+
+    /// Why the file gives no date.
+    pub fn undated_because(&self) -> &'static str {
+        match (self.path.as_os_str() == STANDARD_INPUT, &self.member) {
+            (true, None) => "standard input has no date",
+            (_, Some(_)) => "its archive gives it no date",
+            _ => "the file has no date",
+        }
+    }
+
+    /// Stored bytes that were read for the next `bytes` of the dump: of a stream those since `told`, which is moved on.
+    pub(crate) fn advance(&self, bytes: u64, told: &mut u64) -> u64 {
+        match &self.content {
+            Content::Whole(..) => bytes,
+            Content::Stream(stream) => {
+                let read = stream.read_so_far();
+                read.saturating_sub(std::mem::replace(told, read))
+            }
+        }
+    }
+
+    /// True for what can be read once only.
+    pub fn is_once(&self) -> bool {
+        matches!(&self.content, Content::Stream(stream) if stream.is_once())
+    }
+
+    /// For a member of a compressed archive which that is, and where in it: read in this order, an archive is decoded once.
+    pub fn place(&self) -> Option<(usize, u64)> {
+        match &self.content {
+            Content::Whole(..) => None,
+            Content::Stream(stream) => stream.place(),
+        }
+    }
+
+    /// The path as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The name without folders, of a member behind that of its archive; escaped as key names are: a terminal takes no orders from a file name.
+    pub fn name(&self) -> String {
+        self.named(self.path.file_name().unwrap_or(self.path.as_os_str()).as_encoded_bytes())
+    }
+
+    /// The path as it was given, of a member behind that of its archive; escaped likewise.
+    pub fn full_name(&self) -> String {
+        self.named(self.path.as_os_str().as_encoded_bytes())
+    }
+
+    fn named(&self, file: &[u8]) -> String {
+        let file = if self.path.as_os_str() == STANDARD_INPUT { b"standard input" } else { file };
+        match &self.member {
+            Some(member) => format!("{}:{}", key_text::escape(file), key_text::escape(member)),
+            None => key_text::escape(file).into_owned(),
+        }
+    }
+
+    /// The modification time of the file, or of the member as its archive tells it, in Unix milliseconds.
+    pub fn modified_ms(&self) -> Option<i64> {
+        self.modified_ms
+    }
+
+    /// What a replication stream says of the dump in it.
+    pub fn capture(&self) -> Option<Capture> {
+        self.capture
+    }
+
+    /// True for the answer to `DUMP`: one key, whose name is not known.
+    pub fn is_payload(&self) -> bool {
+        self.is_payload
+    }
+}
+
+/// Maps the file at `path`; also returns its modification time.
+#[allow(unsafe_code)]
+fn map(path: &Path) -> io::Result<(Stored, Option<i64>)> {
+    // Looked at before it is opened: opening a pipe would wait for whoever writes to it.
+    if !fs::metadata(path)?.is_file() {
+        let why = if path.is_dir() {
+            "is a folder"
+        } else {
+            "is not a regular file: copy it to one, or give it on standard input as -"
+        };
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let stored = if metadata.len() == 0 {
+        Stored::Memory(Vec::new())
+    } else {
+        // SAFETY: the mapping is private and read-only. That the file is not changed while mapped is the documented contract of
+        // `Input::open_all`; no bytes are interpreted but as `u8`, so a change can give wrong figures and no undefined value.
+        let map = unsafe { Mmap::map(&file)? };
+        // Advice that is not taken costs nothing.
+        let _ = map.advise(Advice::Sequential);
+        Stored::Mapped(map)
+    };
+    let modified_ms = metadata
+        .modified()
+        .ok()
+        .and_then(|at| at.duration_since(UNIX_EPOCH).ok())
+        .and_then(|since| i64::try_from(since.as_millis()).ok());
+    Ok((stored, modified_ms))
+}
+
+/// Opens what the bytes of a file are.
+fn opened(path: &Path, stored: Arc<Stored>, modified_ms: Option<i64>, each: &mut dyn FnMut(Input)) -> Opened {
+    let len = stored.len();
+    match Kind::of(&stored[..len.min(START)]) {
+        Kind::Packed(_) => {
+            let (stream, kind) = Stream::new(Source::Stored(stored, 0..len), Arc::default());
+            if kind == Kind::Tar {
+                return of_archive(path, &Arc::new(stream.into_archive()), each);
+            }
+            each(Input::of_stream(path, None, stream, &kind, len as u64, modified_ms));
+        }
+        Kind::Tar => return of_plain_archive(path, &stored, each),
+        kind => each(Input::of_stored(path, None, stored, 0..len, &kind, modified_ms)),
+    }
+    Opened::default()
+}
+
+/// Standard input. What it is, is told from its first bytes. An archive there is copied to a temporary file, as its members may be wanted in
+/// another order than theirs.
+fn standard_input(path: &Path, each: &mut dyn FnMut(Input)) -> io::Result<Opened> {
+    let read = Arc::new(AtomicU64::new(0));
+    let reader = stream::Counted { inner: io::stdin(), read: Arc::clone(&read) };
+    let (stream, kind) = Stream::new(Source::once(Box::new(reader)), read);
+    if kind != Kind::Tar {
+        each(Input::of_stream(path, None, stream, &kind, 0, None));
+        return Ok(Opened::default());
+    }
+    let mut file = tempfile::NamedTempFile::new()?;
+    let copied = io::copy(&mut stream.reader(), &mut file);
+    let (stored, _) = map(file.path())?;
+    let mut opened = of_plain_archive(path, &Arc::new(stored), each);
+    if let Err(error) = copied {
+        opened.fault.get_or_insert(Fault::of(&error, "standard input"));
+    }
+    Ok(opened)
+}
+
+/// Opens the dumps in an archive that is at hand.
+fn of_plain_archive(path: &Path, stored: &Arc<Stored>, each: &mut dyn FnMut(Input)) -> Opened {
+    let mut opened = Opened::default();
+    let (others, end) = archive::list(Cursor::new(&***stored), START, |member| {
+        let first = usize::try_from(member.offset).unwrap_or(usize::MAX).min(stored.len());
+        // Where the archive is cut short, so is the member.
+        let last = first.saturating_add(usize::try_from(member.size).unwrap_or(usize::MAX)).min(stored.len());
+        let (size, modified_ms) = (member.size, member.modified_ms);
+        opened.take(member, each, |name, start| match Kind::of(&start) {
+            Kind::Packed(_) => {
+                let (stream, kind) = Stream::new(Source::Stored(Arc::clone(stored), first..last), Arc::default());
+                let is_dump = is_dump(&kind);
+                (Input::of_stream(path, Some(name), stream, &kind, size, modified_ms), is_dump)
+            }
+            kind => {
+                let is_dump = is_dump(&kind);
+                let input = Input::of_stored(path, Some(name), Arc::clone(stored), first..last, &kind, modified_ms);
+                (input, is_dump)
+            }
+        });
+    });
+    opened.others += others;
+    opened.fault = end.err().map(|error| Fault::of(&error, "tar archive"));
+    opened
+}
+
+/// Opens the dumps in an archive that is a stream.
+fn of_archive(path: &Path, archive: &Arc<Archive>, each: &mut dyn FnMut(Input)) -> Opened {
+    let mut opened = Opened::default();
+    let end = archive.reader().and_then(|reader| {
+        // Twice as much as is kept of a dump: so it is enough of most that are compressed, too.
+        let (others, end) = archive::list(reader, 2 * START, |member| {
+            let (size, modified_ms) = (member.size, member.modified_ms);
+            let source = Source::Member(Arc::clone(archive), member.offset, size);
+            opened.take(member, each, |name, start| {
+                let is_all = start.len() as u64 == size;
+                let (stream, kind) = Stream::of_member(source, start, is_all);
+                let is_dump = is_dump(&kind);
+                (Input::of_stream(path, Some(name), stream, &kind, size, modified_ms), is_dump)
+            });
+        });
+        opened.others += others;
+        end
+    });
+    opened.fault = end.err().map(|error| Fault::of(&error, "tar archive"));
+    opened
+}
+
+fn is_dump(kind: &Kind) -> bool {
+    matches!(kind, Kind::Dump | Kind::Capture(..))
+}
+
+impl Opened {
+    /// Takes a member of an archive by the rules for files of a folder.
+    fn take(&mut self, member: Member, each: &mut dyn FnMut(Input), open: impl FnOnce(Vec<u8>, Vec<u8>) -> (Input, bool)) {
+        let Member { name, start, .. } = member;
+        let file_name = name.rsplit(|&byte| byte == b'/').next().unwrap_or(&name);
+        if folder::is_temporary(file_name) {
+            self.temporary.push(key_text::escape(&name).into_owned());
+            return;
+        }
+        let named_dump = file_name.to_ascii_lowercase().ends_with(b".rdb");
+        let (input, is_dump) = open(name, start);
+        if is_dump || named_dump || input.is_payload {
+            each(input);
+        } else {
+            self.others += 1;
+        }
+    }
+
+    /// The one dump that was opened.
+    fn the_one(self, mut inputs: Vec<Input>) -> io::Result<Input> {
+        match (inputs.pop(), inputs.len(), self.fault) {
+            (Some(input), 0, _) => Ok(input),
+            (None, _, Some(fault)) => Err(io::Error::other(fault)),
+            (None, ..) => Err(io::Error::new(io::ErrorKind::InvalidInput, "is an archive without dumps")),
+            (_, more, _) => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("is an archive of {} dumps", more + 1))),
+        }
+    }
+}
+
+impl Input {
+    fn of_stored(
+        path: &Path,
+        member: Option<Vec<u8>>,
+        stored: Arc<Stored>,
+        range: Range<usize>,
+        kind: &Kind,
+        modified_ms: Option<i64>,
+    ) -> Self {
+        let stored_bytes = range.len() as u64;
+        let bytes = stored.get(range.clone()).unwrap_or_default();
+        let payload = if *kind == Kind::Other { payload::dump_of(bytes) } else { None };
+        let is_payload = payload.is_some();
+        let (content, capture) = match (payload, kind) {
+            (Some(dump), _) => {
+                let len = dump.len();
+                (Content::Whole(Arc::new(Stored::Memory(dump)), 0..len), None)
+            }
+            (None, Kind::Capture(front, capture)) => (Content::Whole(stored, range.start + front..range.end), Some(*capture)),
+            (None, _) => (Content::Whole(stored, range), None),
+        };
+        Self { path: path.into(), member, content, stored_bytes, modified_ms, capture, is_payload }
+    }
+
+    fn of_stream(
+        path: &Path,
+        member: Option<Vec<u8>>,
+        mut stream: Stream,
+        kind: &Kind,
+        stored_bytes: u64,
+        modified_ms: Option<i64>,
+    ) -> Self {
+        let mut payload = None;
+        if *kind == Kind::Other && stream.start().first().is_some_and(|&byte| payload::may_begin(byte)) {
+            stream.read_start(MOST_PAYLOAD);
+            if stream.is_all() && stream.fault().is_none() {
+                payload = payload::dump_of(stream.start());
+            }
+        }
+        let is_payload = payload.is_some();
+        let (content, stored_bytes) = match payload {
+            Some(dump) => {
+                let stored_bytes = if stream.is_once() { stream.read_so_far() } else { stored_bytes };
+                let len = dump.len();
+                (Content::Whole(Arc::new(Stored::Memory(dump)), 0..len), stored_bytes)
+            }
+            None => (Content::Stream(stream), stored_bytes),
+        };
+        let capture = if let Kind::Capture(_, capture) = kind { Some(*capture) } else { None };
+        Self { path: path.into(), member, content, stored_bytes, modified_ms, capture, is_payload }
+    }
+}

@@ -1,0 +1,284 @@
+//! The bytes of a dump as a scan gets them: a mapped file at once, a stream in windows that a thread fills beside the scan.
+
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::{io, thread};
+
+use super::decode::{Fault, Reader};
+
+/// Bytes of a window, unless told otherwise.
+pub const WINDOW_BYTES: usize = 32 << 20;
+
+/// Fewest bytes of a window.
+const LEAST_WINDOW: usize = 64;
+
+/// The first window is so much smaller than the others, so that the scan has something to do soon.
+const FIRST_SHARE: usize = 16;
+
+/// This share of a buffer is left free in front, for the part of a record that the window before ended with.
+const ROOM_SHARE: usize = 8;
+
+/// Bytes in front of which nothing is left to read that follow a dump, and are looked at.
+const LOOKED_AT: usize = 64;
+
+/// A stretch of a dump at hand.
+#[derive(Debug)]
+pub struct Window<'a> {
+    /// The bytes.
+    pub bytes: &'a [u8],
+    /// Nothing follows them.
+    pub is_last: bool,
+    /// Why nothing follows, where that is not the end of the file.
+    pub fault: Option<Fault>,
+}
+
+/// What follows the end of a dump.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rest {
+    /// How many bytes.
+    pub bytes: u64,
+    /// The first of them, at most 64.
+    pub first: Vec<u8>,
+    /// Why they could not be read to their end.
+    pub fault: Option<Fault>,
+}
+
+/// Gives a dump, window after window.
+pub trait Windows {
+    /// Forgets the first `passed` bytes of the window before, and gives one that begins with the others: with at least `wanted` bytes, unless
+    /// the dump ends before.
+    fn next(&mut self, passed: usize, wanted: usize) -> Window<'_>;
+
+    /// Passes everything behind the first `passed` bytes of the window.
+    fn rest(&mut self, passed: usize) -> Rest;
+
+    /// Bytes to which a window had to grow for one record.
+    fn grown_to(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// A dump that is at hand as a whole: one window.
+#[derive(Debug)]
+pub struct Whole<'a>(pub &'a [u8]);
+
+impl Windows for Whole<'_> {
+    fn next(&mut self, passed: usize, _wanted: usize) -> Window<'_> {
+        self.0 = self.0.get(passed..).unwrap_or_default();
+        Window { bytes: self.0, is_last: true, fault: None }
+    }
+
+    fn rest(&mut self, passed: usize) -> Rest {
+        let rest = self.0.get(passed..).unwrap_or_default();
+        Rest { bytes: rest.len() as u64, first: rest[..rest.len().min(LOOKED_AT)].into(), fault: None }
+    }
+}
+
+/// What the thread that reads has read.
+struct Filled {
+    buffer: Vec<u8>,
+    /// Where the bytes in it end; they begin behind the room in front.
+    end: usize,
+    /// Nothing follows, and why.
+    ended: Option<Option<Fault>>,
+}
+
+/// A stream in windows. Two buffers go round: one is scanned while the other is filled.
+pub(super) struct StreamWindows {
+    filled: Receiver<Filled>,
+    empty: SyncSender<Vec<u8>>,
+    room: usize,
+    buffer_bytes: usize,
+    window: Vec<u8>,
+    /// The part of it that counts.
+    from: usize,
+    to: usize,
+    ended: Option<Option<Fault>>,
+    grown_to: Option<u64>,
+}
+
+impl StreamWindows {
+    /// Begins to read; the thread ends with the stream, or when the windows are dropped.
+    pub(super) fn new(reader: Reader, window_bytes: usize) -> Self {
+        let buffer_bytes = window_bytes.max(LEAST_WINDOW);
+        let room = buffer_bytes / ROOM_SHARE;
+        let (to_fill, empty) = mpsc::sync_channel::<Vec<u8>>(2);
+        let (filled, take) = mpsc::sync_channel(1);
+        for _ in 0..2 {
+            // Memory that is not touched is not taken.
+            let _ = to_fill.send(vec![0; buffer_bytes]);
+        }
+        let read = move || fill(reader, &empty, &filled, room);
+        let ended = match thread::Builder::new().name("reader".into()).spawn(read) {
+            Ok(_) => None,
+            Err(error) => Some(Some(Fault::of(&error, "the stream"))),
+        };
+        Self { filled: take, empty: to_fill, room, buffer_bytes, window: Vec::new(), from: 0, to: 0, ended, grown_to: None }
+    }
+
+    /// Waits for the next bytes and puts them behind those at hand, which stay.
+    fn read_on(&mut self) {
+        let Ok(Filled { mut buffer, end, ended }) = self.filled.recv() else {
+            let why = "its decoder failed; decompress it with another program first".into();
+            self.ended = Some(Some(Fault { reading: "the stream", why }));
+            return;
+        };
+        self.ended = ended;
+        let kept = self.from..self.to;
+        if kept.len() <= self.room {
+            let from = self.room - kept.len();
+            buffer[from..self.room].copy_from_slice(&self.window[kept]);
+            let used = std::mem::replace(&mut self.window, buffer);
+            (self.from, self.to) = (from, end);
+            // One that grew is given back to the system.
+            if used.len() == self.buffer_bytes {
+                let _ = self.empty.send(used);
+            }
+        } else if self.window.len() == self.buffer_bytes {
+            let mut grown = Vec::with_capacity(kept.len() + end - self.room);
+            grown.extend_from_slice(&self.window[kept]);
+            grown.extend_from_slice(&buffer[self.room..end]);
+            let used = std::mem::replace(&mut self.window, grown);
+            (self.from, self.to) = (0, self.window.len());
+            let _ = self.empty.send(used);
+            let _ = self.empty.send(buffer);
+        } else {
+            self.window.truncate(self.to);
+            self.window.drain(..self.from);
+            self.window.extend_from_slice(&buffer[self.room..end]);
+            (self.from, self.to) = (0, self.window.len());
+            let _ = self.empty.send(buffer);
+        }
+    }
+}
+
+impl Windows for StreamWindows {
+    fn next(&mut self, passed: usize, wanted: usize) -> Window<'_> {
+        self.from = self.to.min(self.from.saturating_add(passed));
+        if self.ended.is_none() {
+            self.read_on();
+        }
+        while self.to - self.from < wanted && self.ended.is_none() {
+            self.read_on();
+        }
+        let len = self.to - self.from;
+        if wanted > 0 && len > self.buffer_bytes {
+            self.grown_to = self.grown_to.max(Some(len as u64));
+        }
+        let fault = self.ended.clone().flatten();
+        Window { bytes: &self.window[self.from..self.to], is_last: self.ended.is_some(), fault }
+    }
+
+    fn rest(&mut self, passed: usize) -> Rest {
+        self.from = self.to.min(self.from.saturating_add(passed));
+        let mut rest = Rest::default();
+        loop {
+            let bytes = &self.window[self.from..self.to];
+            rest.bytes += bytes.len() as u64;
+            let wanted = LOOKED_AT.saturating_sub(rest.first.len());
+            rest.first.extend_from_slice(&bytes[..bytes.len().min(wanted)]);
+            if let Some(fault) = &self.ended {
+                rest.fault.clone_from(fault);
+                return rest;
+            }
+            self.from = self.to;
+            self.read_on();
+        }
+    }
+
+    fn grown_to(&self) -> Option<u64> {
+        self.grown_to
+    }
+}
+
+/// Fills buffers until the stream ends, or nobody wants more.
+fn fill(mut reader: Reader, empty: &Receiver<Vec<u8>>, filled: &SyncSender<Filled>, room: usize) {
+    let mut share = FIRST_SHARE;
+    while let Ok(mut buffer) = empty.recv() {
+        let most = room + ((buffer.len() - room) / share).max(1);
+        share = (share / 2).max(1);
+        let (mut end, mut ended) = (room, None);
+        while end < most && ended.is_none() {
+            match reader.read(&mut buffer[end..most]) {
+                Ok(0) => ended = Some(None),
+                Ok(n) => end += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => ended = Some(Some(Fault::of(&error, "the stream"))),
+            }
+        }
+        let is_last = ended.is_some();
+        if filled.send(Filled { buffer, end, ended }).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Read};
+
+    use super::*;
+
+    fn windows(bytes: &[u8], window_bytes: usize) -> StreamWindows {
+        StreamWindows::new(Box::new(Cursor::new(bytes.to_vec())), window_bytes)
+    }
+
+    #[test]
+    fn every_byte_once_whatever_is_left_over() {
+        let bytes: Vec<u8> = (0..20_000u32).map(|n| (n * n >> 5) as u8).collect();
+        for window_bytes in [64, 65, 100, 1000, 30_000] {
+            for left in [0, 1, 7, 8, 9, 50] {
+                let mut windows = windows(&bytes, window_bytes);
+                let (mut seen, mut passed) = (Vec::new(), 0);
+                loop {
+                    let window = windows.next(passed, 0);
+                    let take = if window.is_last { window.bytes.len() } else { window.bytes.len().saturating_sub(left) };
+                    seen.extend_from_slice(&window.bytes[..take]);
+                    passed = take;
+                    if window.is_last {
+                        break;
+                    }
+                }
+                assert!(seen == bytes, "windows of {window_bytes}, {left} left over");
+            }
+        }
+    }
+
+    #[test]
+    fn a_window_grows_to_what_is_wanted_and_not_beyond_the_end() {
+        let bytes: Vec<u8> = (0..10_000u32).map(|n| n as u8).collect();
+        let mut windows = windows(&bytes, 80);
+        assert!(windows.next(0, 0).bytes.len() < 80);
+        let window = windows.next(0, 5000);
+        // As many buffers of 70 bytes as it takes.
+        assert!((5000..5070).contains(&window.bytes.len()));
+        assert_eq!(window.bytes, &bytes[..window.bytes.len()]);
+        let grown = window.bytes.len() as u64;
+        let window = windows.next(4999, 1 << 40);
+        assert_eq!((window.bytes, window.is_last), (&bytes[4999..], true));
+        assert!(windows.grown_to().is_some_and(|to| to >= grown));
+    }
+
+    #[test]
+    fn what_follows_a_dump_is_counted() {
+        let bytes: Vec<u8> = (0..3000u32).map(|n| n as u8).collect();
+        let mut windows = windows(&bytes, 100);
+        windows.next(0, 0);
+        let rest = windows.rest(3);
+        assert_eq!((rest.bytes, rest.first.as_slice(), rest.fault), (2997, &bytes[3..67], None));
+        assert_eq!(Whole(&bytes).rest(2999), Rest { bytes: 1, first: vec![183], fault: None });
+    }
+
+    #[test]
+    fn a_fault_comes_after_the_bytes_before_it() {
+        struct Broken;
+        impl Read for Broken {
+            fn read(&mut self, _buf: &mut [u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::UnexpectedEof.into())
+            }
+        }
+        let mut windows = StreamWindows::new(Box::new(Cursor::new(vec![1; 10]).chain(Broken)), 1000);
+        let window = windows.next(0, 0);
+        assert_eq!((window.bytes, window.is_last), (&[1; 10][..], true));
+        assert!(window.fault.is_some_and(|fault| fault.why.contains("truncated")));
+    }
+}
