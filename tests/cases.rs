@@ -290,7 +290,7 @@ fn u31_what_is_no_dump_is_named_for_what_it_is() {
         ("", "the file is empty"),
         ("5245444953", "the file ends inside the nine bytes of the header"),
         ("524544495830303130ff0000000000000000", "no dump: it begins with neither REDIS nor VALKEY"),
-        ("1f8b0800000000000003", "a gzip file: decompress it first"),
+        ("1f8b0800000000000003", "reading gzip data: it ends too early; the file is truncated: copy it again"),
     ];
     for (digits, message) in inputs {
         let dump = TempDump::from_hex(digits);

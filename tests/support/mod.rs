@@ -122,7 +122,12 @@ impl Report {
     pub fn of<I: IntoIterator<Item: AsRef<OsStr>>>(arguments: I) -> Self {
         let folder = TempDir::new().expect("a temporary folder");
         let run = Run::of(rdbscope().arg("report").arg("-o").arg(folder.path()).args(arguments));
-        let files = std::fs::read_dir(folder.path())
+        Self::read(run, folder.path())
+    }
+
+    /// What such a run has written into `folder`.
+    pub fn read(run: Run, folder: &Path) -> Self {
+        let files = std::fs::read_dir(folder)
             .expect("the folder is there")
             .map(|entry| {
                 let entry = entry.expect("an entry");
