@@ -15,8 +15,11 @@ pub fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).expect("memory takes it")
 }
 
+/// In linked blocks of 64 KiB, as Valkey writes them.
 pub fn lz4(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+    use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
+    let form = FrameInfo::new().block_size(BlockSize::Max64KB).block_mode(BlockMode::Linked).content_checksum(true);
+    let mut encoder = FrameEncoder::with_frame_info(form, Vec::new());
     encoder.write_all(bytes).expect("memory takes it");
     encoder.finish().expect("memory takes it")
 }
