@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Mutex;
 
 use rdbscope::analyse::{self, Dump, Options, PieceSink};
+use rdbscope::input::Capture;
 use rdbscope::key_text;
 use rdbscope::measure::Fact;
 use rdbscope::time;
@@ -81,6 +82,11 @@ fn tail(dump: &Dump, text: &mut String) -> Exit {
     let Some(bytes) = dump.input.whole() else {
         line!(text, "end", "not read: it is known once all was decoded; --full does that");
         return Exit::Done;
+    };
+    // The mark of a replication stream is no part of the dump.
+    let bytes = match dump.input.capture() {
+        Some(Capture::Mark(mark)) => bytes.strip_suffix(&mark).unwrap_or(bytes),
+        _ => bytes,
     };
     // Commands follow the dump in an append-only file, whose end then says nothing.
     let is_aof = dump.head.aux("aof-preamble") == Some("1");

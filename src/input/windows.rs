@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn every_byte_once_whatever_is_left_over() {
-        let bytes: Vec<u8> = (0..20_000u32).map(|n| (n * n >> 5) as u8).collect();
+        let bytes: Vec<u8> = (0..20_000u32).map(|n| ((n * n) >> 5) as u8).collect();
         for window_bytes in [64, 65, 100, 1000, 30_000] {
             for left in [0, 1, 7, 8, 9, 50] {
                 let mut windows = windows(&bytes, window_bytes);

@@ -10,8 +10,8 @@ const MOST_AUX: usize = 64;
 /// Most bytes of an AUX name or value that are kept.
 const MOST_AUX_BYTES: u64 = 1024;
 
-/// Bytes behind which a head is not read on: no server writes so many in front of its keys.
-const MOST_HEAD_BYTES: u64 = 256 << 20;
+/// Bytes of a dump that are looked at for its head, however it is stored: no server writes so many in front of its keys.
+const MOST_HEAD_BYTES: usize = 64 << 20;
 
 /// The head of a dump: everything up to the first database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,11 +46,12 @@ impl Head {
     /// As [`Self::read`].
     pub fn read_start(bytes: &[u8]) -> Result<(Self, bool)> {
         let format = Format::new(rdb::header(bytes)?);
-        let records = bytes.get(HEADER_LEN..).unwrap_or_default();
+        let is_all = bytes.len() >= MOST_HEAD_BYTES;
+        let records = bytes.get(HEADER_LEN..bytes.len().min(MOST_HEAD_BYTES)).unwrap_or_default();
         let mut walker = Walker::new(records, HEADER_LEN as u64, &format, 0);
         let mut sink = HeadSink { head: Self::new(format.dialect), done: false };
         let mut is_cut = false;
-        while !sink.done && walker.offset() < MOST_HEAD_BYTES {
+        while !sink.done {
             let before = walker.offset();
             match walker.step(&mut sink) {
                 Ok(Step::Frame | Step::Packed) => sink.head.end = walker.offset(),
@@ -59,7 +60,7 @@ impl Head {
                     break;
                 }
                 Err(fault) => {
-                    is_cut = fault.is_truncation() && !sink.done;
+                    is_cut = fault.is_truncation() && !sink.done && !is_all;
                     sink.head.end = before;
                     break;
                 }

@@ -1,5 +1,9 @@
 //! Joins the stages: opened dumps in, a census and what is to be said of each dump out.
 
+mod dump;
+
+pub use dump::{Dump, scanned_twins, sort};
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,13 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::census::{Census, ClassLimits, ListLimits};
 use crate::classify::Classifier;
 use crate::contract::Contracts;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Error;
 use crate::filter::Filter;
-use crate::input::{Capture, Fault, Input, MARK_LEN};
+use crate::input::{Capture, MARK_LEN};
 use crate::look;
-use crate::measure::{Allocator, Fact, FactSink, LoadConfig, Measure, Model, SLOTS, Server, Snapshot, SnapshotSource};
+use crate::measure::{Allocator, Fact, FactSink, LoadConfig, Measure, SLOTS, Server};
 use crate::rdb::{Frame, HEADER_LEN, ModuleId, Str};
-use crate::scan::{self, Collect, Head, Piece, ScanEnd, ScanOptions};
+use crate::scan::{self, Collect, Piece, ScanEnd, ScanOptions};
 
 /// Most faults inside values that are kept of one dump, the first ones.
 const MOST_FAULTS: usize = 10;
@@ -23,12 +27,6 @@ const MOST_LIBRARIES: usize = 1000;
 
 /// Longest function library whose first line is looked at.
 const MOST_LIBRARY_BYTES: u64 = 64 << 20;
-
-/// Bytes of a dump that tell it from others of the same moment.
-const FINGERPRINTED: usize = 64 << 10;
-
-/// Bytes of the header of an object of KeyDB.
-const KEYDB_OBJECT: u64 = 24;
 
 /// What changes the result of an analysis, and how it is run.
 #[derive(Debug, Clone, Default)]
@@ -70,126 +68,6 @@ impl ServerOptions {
             cluster: self.cluster.or(other.cluster),
         }
     }
-}
-
-/// A dump whose head was read.
-#[derive(Debug)]
-pub struct Dump {
-    /// The opened file.
-    pub input: Input,
-    /// Its head.
-    pub head: Head,
-    /// By what its keys are measured.
-    pub model: Model,
-    /// Hash of its first bytes.
-    fingerprint: [u8; 32],
-}
-
-impl Dump {
-    /// Reads the head of an opened file.
-    ///
-    /// # Errors
-    /// A file that is no dump, or whose first bytes cannot be decoded.
-    pub fn new(mut input: Input, options: &Options) -> Result<Self> {
-        let head = loop {
-            let (start, is_all) = input.start();
-            let len = start.len();
-            if len < HEADER_LEN
-                && let Some(Fault { reading, why }) = input.start_fault()
-            {
-                return Err(Error::new(len as u64, reading, ErrorKind::Source(why.clone())));
-            }
-            let (head, is_cut) = Head::read_start(start)?;
-            if is_all || !is_cut {
-                break head;
-            }
-            input.read_start(len.saturating_mul(2));
-        };
-        let start = input.start().0;
-        let fingerprint = *blake3::hash(&start[..start.len().min(FINGERPRINTED)]).as_bytes();
-        input.forget_start();
-        let snapshot = |at_ms, source| Snapshot { at_ms, source };
-        let snapshot = options
-            .as_of_ms
-            .map(|at| snapshot(at, SnapshotSource::AsOf))
-            .or_else(|| head.ctime_ms().map(|at| snapshot(at, SnapshotSource::Ctime)))
-            .or_else(|| input.modified_ms().map(|at| snapshot(at, SnapshotSource::Mtime)));
-        let model = Model {
-            server: options.server.version.unwrap_or_else(|| head.server()),
-            config: options.server.config.unwrap_or(LoadConfig::DEFAULT),
-            allocator: options.server.allocator,
-            cluster: options.server.cluster.unwrap_or(false),
-            object_bytes: if head.is_keydb() && options.server.version.is_none() { KEYDB_OBJECT } else { Model::OBJECT },
-            snapshot,
-        };
-        Ok(Self { input, head, model, fingerprint })
-    }
-
-    /// File name without folders.
-    pub fn name(&self) -> String {
-        self.input.name()
-    }
-
-    /// What dumps are sorted by, however they are stored: so their order and names on the command line change nothing.
-    fn content_order(&self) -> (Option<i64>, &[u8; 32]) {
-        (self.head.ctime_ms(), &self.fingerprint)
-    }
-
-    /// Length and hash of the whole dump, for those whose first bytes are the same; a stream is decoded once more for it. `None` for what can be
-    /// read once only.
-    fn content_hash(&self, options: &Options) -> Option<(u64, [u8; 32])> {
-        if self.input.is_once() {
-            return None;
-        }
-        let mut hasher = blake3::Hasher::new();
-        let mut windows = self.input.windows(options.scan.window_bytes);
-        let mut passed = 0;
-        loop {
-            let window = windows.next(passed, 0);
-            hasher.update(window.bytes);
-            passed = window.bytes.len();
-            if window.is_last {
-                return Some((hasher.count(), *hasher.finalize().as_bytes()));
-            }
-        }
-    }
-}
-
-/// Puts dumps in the order of their content, and returns the indices of two that are the same bytes.
-///
-/// Among dumps that begin with the same 64 KiB the one that can be read once only is last, as its length cannot be known; see
-/// [`scanned_twins`].
-pub fn sort(dumps: &mut Vec<Dump>, options: &Options) -> Option<(usize, usize)> {
-    let mut known: Vec<(Dump, Option<(u64, [u8; 32])>)> = dumps.drain(..).map(|dump| (dump, None)).collect();
-    known.sort_by(|(a, _), (b, _)| a.content_order().cmp(&b.content_order()));
-    for alike in known.chunk_by_mut(|(a, _), (b, _)| a.content_order() == b.content_order()) {
-        if alike.len() > 1 {
-            for (dump, hash) in alike.iter_mut() {
-                *hash = dump.content_hash(options);
-            }
-            alike.sort_by_key(|(_, hash)| (hash.is_none(), *hash));
-        }
-    }
-    let same = |at: &usize| known[*at].1.is_some() && known[*at].1 == known[at - 1].1;
-    let twins = (1..known.len()).find(same).map(|at| (at - 1, at));
-    dumps.extend(known.into_iter().map(|(dump, _)| dump));
-    twins
-}
-
-/// Indices of two dumps that have turned out to be the same once they were scanned: one could be read once only, and nothing could be told before.
-pub fn scanned_twins(dumps: &[Dump], ends: &[&ScanEnd]) -> Option<(usize, usize)> {
-    let once = dumps.iter().position(|dump| dump.input.is_once())?;
-    let told =
-        |at: usize| (dumps[at].content_order(), ends[at].bytes, ends[at].computed, &ends[at].rest.bytes, ends[at].is_whole);
-    let other = (0..dumps.len()).find(|&at| at != once && told(at) == told(once))?;
-    Some((other.min(once), other.max(once)))
-}
-
-/// Indices of dumps in the order in which they are read best: those in one archive one behind the other.
-fn reading_order(dumps: &[Dump]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..dumps.len()).collect();
-    order.sort_by_key(|&at| dumps[at].input.place());
-    order
 }
 
 /// Sums over pieces of one dump, and the faults found in them.
@@ -452,6 +330,13 @@ pub fn has_mark(dump: &Dump, end: &ScanEnd) -> Option<bool> {
         Some(Capture::Mark(mark)) if end.is_whole => Some(end.rest.first.starts_with(&mark)),
         _ => None,
     }
+}
+
+/// Indices of dumps in the order in which they are read best: those in one archive one behind the other.
+fn reading_order(dumps: &[Dump]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..dumps.len()).collect();
+    order.sort_by_key(|&at| dumps[at].input.place());
+    order
 }
 
 /// Adds all keys of `dumps`, which must be sorted, to one census; `progress` is told of each piece that was passed.
