@@ -31,6 +31,9 @@ const NUMBER: u8 = 0x40;
 const HEX: u8 = 0x41;
 const NUMBER_FOLLOWS: u8 = 0x80;
 
+/// Set where the brace of a hash tag closes behind it.
+const CLOSES: u8 = 0x20;
+
 /// A short key of printable ASCII, with a bit for each byte of a kind.
 #[derive(Debug)]
 pub struct Marks {
@@ -94,24 +97,33 @@ impl Marks {
     /// The stem of the segment from `start` on; the first of `ends`, counted from there, is its own.
     #[inline]
     fn stem(&self, start: usize, ends: u64) -> Option<Stem> {
-        let len = ends.trailing_zeros() as usize;
-        let all = ends.wrapping_sub(1) & !ends;
+        let whole = ends.trailing_zeros() as usize;
+        let closes = whole > 0 && self.text.get(start + whole - 1) == Some(&b'}');
+        let (len, flag) = if closes { (whole - 1, CLOSES) } else { (whole, 0) };
+        let all = ones(len);
         let of = |marks: u64| (marks >> (start & 63)) & all;
         let (digits, letters) = (of(self.digits), of(self.letters));
         if digits | letters == all {
             if digits == all && len > 0 {
-                return is_plain_number(len).then(|| self.identifier(start, NUMBER));
+                return is_plain_number(len).then(|| self.identifier(start, NUMBER | flag));
             }
             if len >= SHORTEST_HEX && digits | of(self.hex) == all {
                 let is_hex = digits != 0 && letters & !of(self.lower) == 0;
-                return is_hex.then(|| self.identifier(start, HEX));
+                return is_hex.then(|| self.identifier(start, HEX | flag));
             }
             let is_word = digits == 0 || (digits & ones(top(letters)) == 0 && len - top(letters) <= 2);
-            return (is_word && len <= MOST_TEXT).then(|| self.text(start, len, 0));
+            return (is_word && len <= MOST_TEXT).then(|| self.text(start, len, flag));
+        }
+        if len > MOST_TEXT {
+            return None;
+        }
+        if digits == 0 {
+            // A shape that is no more than this has a name of its own.
+            return (self.text.get(start) != Some(&b'(')).then(|| self.text(start, len, flag));
         }
         let name = top(all & !digits);
         let is_name = digits & ones(name) == 0 && letters != 0 && top(letters) < name && is_plain_number(len - name);
-        (is_name && len <= MOST_TEXT).then(|| self.text(start, name, NUMBER_FOLLOWS))
+        is_name.then(|| self.text(start, name, NUMBER_FOLLOWS | flag))
     }
 
     #[inline]
@@ -224,6 +236,12 @@ mod tests {
             ("a:1", "user:profile:777777777777777777777777777777"),
             ("a:7c061b3817edc63f06a053020", "b:00000000a"),
             ("a:b", "b:b"),
+            ("{shop-7:1}", "{a:9876543}"),
+            ("order:{shop-7}:0", "order:{shop-81}:0"),
+            ("a:{shop-7}", "b:{shop-81}"),
+            ("a:{user", "b:{user"),
+            ("a:not-a-phone", "b:not-a-phone"),
+            ("a:{}", "b:{}"),
             ("123456789:", "a:b:"),
         ] {
             assert_eq!(last(one), last(other));
@@ -233,7 +251,26 @@ mod tests {
 
     #[test]
     fn segments_of_other_parts_have_other_stems() {
-        let keys = ["shop-7", "a:shop-7", "a/shop-7", "a:shop", "a:shop_7", "a:shoq-7", "", "a:", "7", "a:7", "a:00000000a"];
+        let keys = [
+            "a:7}",
+            "a:shop-7}",
+            "a:}",
+            "a:b}",
+            "a:b",
+            "a:b-c",
+            "a:b-c}",
+            "shop-7",
+            "a:shop-7",
+            "a/shop-7",
+            "a:shop",
+            "a:shop_7",
+            "a:shoq-7",
+            "",
+            "a:",
+            "7",
+            "a:7",
+            "a:00000000a",
+        ];
         let stems: Vec<Stem> = keys.iter().filter_map(|key| last(key)).collect();
         assert_eq!(stems.len(), keys.len());
         for (at, stem) in stems.iter().enumerate() {
@@ -260,8 +297,10 @@ mod tests {
             "a:DEADBEEF00",
             "a:averyveryverylongword",
             "a:a-b7",
-            "{a}",
-            "a-b",
+            "(other)",
+            "a:{12-7",
+            "a:20260819}",
+            "a:deadbeef}",
             "a:shopping-cart-7",
         ] {
             assert_eq!(last(key), None, "{key}");
@@ -283,7 +322,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn stems_decide_parts(
-            keys in proptest::collection::vec("[a-gA-G0-9:@{}._+<>\\\\-]{0,6}[a-g]{0,2}[-:_]{0,1}[0-9]{0,12}", 1..40),
+            keys in proptest::collection::vec("[a-gA-G0-9:@{}._+<>\\\\-]{0,6}[a-g]{0,2}[-:_]{0,1}[0-9]{0,12}[}]{0,1}", 1..40),
         ) {
             let mut parts = std::collections::HashMap::new();
             for (stem, part) in keys.iter().flat_map(|key| of(key)) {

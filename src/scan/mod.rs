@@ -9,6 +9,7 @@ mod checksum;
 mod guess;
 mod head;
 mod pieces;
+mod queue;
 mod unpack;
 
 pub use head::Head;
@@ -23,6 +24,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::input::{Fault, Rest, WINDOW_BYTES, Whole, Windows};
 use crate::rdb::{Format, HEADER_LEN, Sink, Step, Walker};
 use pieces::{Carried, Pieces, Reached, View};
+use queue::{Message, Next, Queue, Task};
 
 pub(crate) use checksum::crc64;
 
@@ -32,10 +34,10 @@ pub const PIECE_BYTES: u64 = 8 << 20;
 /// Bytes of a piece of a small dump.
 const LEAST_BYTES: u64 = 1 << 20;
 
-/// Pieces of a batch, for each thread and at least and at most: the work on a batch is spread well, and what comes of it needs little memory.
-const BATCH_PIECES: usize = 4;
-const LEAST_PIECES: usize = 16;
-const MOST_PIECES: usize = 32;
+/// Pieces that are walked ahead, for each thread and at least and at most: the work is spread well, and what comes of it needs little memory.
+const AHEAD: usize = 4;
+const LEAST_AHEAD: usize = 16;
+const MOST_AHEAD: usize = 32;
 
 /// How to scan.
 #[derive(Debug, Clone, Copy)]
@@ -336,36 +338,49 @@ impl Sums {
 }
 
 /// Walks the pieces of one window; true where collecting ended the scan.
+///
+/// Pieces are walked ahead of those that wait to be proven, so that a record of many elements, which one thread walks alone, keeps no other
+/// waiting.
 fn scan_window<'a, R: Send>(
     pieces: &mut Pieces<'a>,
     window_bytes: usize,
     options: ScanOptions,
     run: &(impl Fn(&Piece<'a>) -> Done<R> + Sync),
-    collect_done: &mut (impl FnMut(Vec<Done<R>>) -> bool + Send),
+    collect: &mut (impl FnMut(Vec<Done<R>>) -> bool + Send),
 ) -> bool {
-    let batch_pieces = (BATCH_PIECES * rayon::current_num_threads()).clamp(LEAST_PIECES, MOST_PIECES);
+    let ahead = (AHEAD * rayon::current_num_threads()).clamp(LEAST_AHEAD, MOST_AHEAD);
     // Of a small dump, too, every thread is to get some.
-    let share = window_bytes as u64 / (BATCH_PIECES * rayon::current_num_threads()) as u64;
+    let share = window_bytes as u64 / (AHEAD * rayon::current_num_threads()) as u64;
     let piece_bytes = options.piece_bytes.min(share.max(LEAST_BYTES)).max(1);
-    let mut done: Vec<Done<R>> = Vec::new();
-    while !pieces.is_done() {
-        let (guessed, goal) = guess(pieces, piece_bytes, batch_pieces);
-        let ready = std::mem::take(&mut done);
-        let walk = || guessed.into_par_iter().map(|piece| (run(&piece), piece)).collect::<Vec<_>>();
-        let (mut stopped, walked) = rayon::join(|| collect_done(ready), walk);
-        for (result, piece) in walked {
-            if pieces.accept(&piece) {
-                done.push(result);
-            } else if !stopped {
-                let end = piece.offset + piece.stored_len();
-                stopped = cut_and_run(pieces, end, batch_pieces, run, collect_done, &mut done);
+    let view = pieces.view();
+    let first = pieces.offset();
+    let stopped = rayon::in_place_scope_fifo(|scope| {
+        let mut queue = Queue::new(first, piece_bytes, view.end());
+        while !pieces.is_done() && !pieces.has_unpacked() {
+            while let Some(task) = queue.next(ahead, |start, end| pieces.guessed(start, end)) {
+                let reply = queue.reply();
+                scope.spawn_fifo(move |_| match task {
+                    Task::Guess { number, at } => reply.send(Message::Guessed { number, boundary: view.guess(at) }),
+                    Task::Walk { number, piece } => {
+                        let done = run(&piece);
+                        reply.send(Message::Walked { number, done, piece });
+                    }
+                });
+            }
+            let (done, piece) = match queue.wait() {
+                Next::Piece(done, piece) => (done, piece),
+                Next::Answer => continue,
+                Next::Nothing => break,
+            };
+            let end = piece.offset + piece.stored_len();
+            let stopped = if pieces.accept(&piece) { collect(vec![done]) } else { cut_and_run(pieces, end, ahead, run, collect) };
+            if stopped {
+                return true;
             }
         }
-        if stopped || cut_and_run(pieces, goal, batch_pieces, run, collect_done, &mut done) {
-            return true;
-        }
-    }
-    collect_done(done)
+        false
+    });
+    stopped || cut_and_run(pieces, u64::MAX, ahead, run, collect)
 }
 
 /// Skims up to `goal`, beside that works on what was cut before, `most` pieces at a time, and collects what came of that; true where collecting
@@ -376,40 +391,19 @@ fn cut_and_run<'a, R: Send>(
     most: usize,
     run: &(impl Fn(&Piece<'a>) -> Done<R> + Sync),
     collect: &mut (impl FnMut(Vec<Done<R>>) -> bool + Send),
-    done: &mut Vec<Done<R>>,
 ) -> bool {
-    let mut cut = Vec::new();
+    let (mut cut, mut done) = (Vec::new(), Vec::new());
     while !cut.is_empty() || (pieces.offset() < goal && !pieces.is_done()) {
         let now = std::mem::take(&mut cut);
-        let ready = std::mem::take(done);
+        let ready = std::mem::take(&mut done);
         let walk = || now.into_par_iter().map(|piece| run(&piece)).collect::<Vec<_>>();
         let (stop, (next, results)) = rayon::join(|| collect(ready), || rayon::join(|| pieces.take_up_to(goal, most), walk));
         if stop {
             return true;
         }
-        (cut, *done) = (next, results);
+        (cut, done) = (next, results);
     }
-    false
-}
-
-/// The next pieces, which end at guessed boundaries, and the offset up to which the dump is to be passed with them.
-fn guess<'a>(pieces: &Pieces<'a>, piece_bytes: u64, most: usize) -> (Vec<Piece<'a>>, u64) {
-    let view = pieces.view();
-    let (start, end) = (pieces.offset(), view.end());
-    let at = |n: usize| start.saturating_add(piece_bytes.saturating_mul(n as u64));
-    // Where the end is near, to the end: what it lacks is found by trying to go on.
-    let goal = if at(most) >= end { u64::MAX } else { at(most) };
-    if pieces.has_unpacked() {
-        return (Vec::new(), goal);
-    }
-    let nominal: Vec<u64> = (1..=most).map(at).filter(|at| *at < end).collect();
-    let mut ends: Vec<u64> = nominal.into_par_iter().filter_map(|at| view.guess(at)).collect();
-    ends.dedup();
-    let starts = std::iter::once(start).chain(ends.iter().copied());
-    let guessed: Vec<Piece<'a>> = starts.zip(&ends).filter_map(|(start, end)| pieces.guessed(start, *end)).collect();
-    // What follows the last boundary is left to the next batch, unless the end of the dump is near.
-    let goal = if goal == u64::MAX { goal } else { ends.last().copied().unwrap_or(goal) };
-    (guessed, goal)
+    collect(done)
 }
 
 /// Walks a whole dump on one thread, without cutting it and without looking at its checksum; blobs and chunks are reported as they are.
