@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 
 use super::UntypedKey;
 use super::shape::Shape;
-use super::stems::{ByStem, Marks};
+use super::stems::{ByStem, Marks, Stem};
 use crate::contract::Ends;
 
 /// Distinct literal values of a first segment above which they collapse.
@@ -100,12 +100,9 @@ impl<T: Merge> Discovery<T> {
 
     /// The class of a key, where one whose shape has the same stems came before.
     #[inline]
-    fn by_stems(&self, marks: &Marks) -> Option<(ClassId, Ends)> {
-        let mut node = self.nodes.first()?;
-        for stem in marks.stems() {
-            node = self.nodes.get(node.stems.get(stem?)?.0 as usize)?;
-        }
-        node.known
+    fn by_stems<'n>(&'n self, marks: &Marks) -> Option<(ClassId, Ends)> {
+        let child = |node: &'n Node, stem: Option<Stem>| self.nodes.get(node.stems.get(stem?)?.0 as usize);
+        marks.follow(self.nodes.first()?, child)?.known
     }
 
     #[inline(never)]
@@ -120,15 +117,17 @@ impl<T: Merge> Discovery<T> {
 
     /// Keeps how the stems of a shape that is known as it is typed lead to its class.
     fn learn(&mut self, shape: &Shape, marks: &Marks, found: (ClassId, Ends)) {
-        let mut node = ROOT;
-        for ((part, _), stem) in shape.parts().zip(marks.stems()) {
+        let mut parts = shape.parts();
+        let end = marks.follow(ROOT, |node, stem| {
             let place = &mut self.nodes[node.0 as usize];
             // Crowded by now, or in need of a closer look each time.
-            let (Some(child), Some(stem)) = (place.children.get(part), stem) else { return };
-            place.stems.learn(stem, child.node);
-            node = child.node;
+            let child = place.children.get(parts.next()?.0)?.node;
+            place.stems.learn(stem?, child);
+            Some(child)
+        });
+        if let Some(end) = end {
+            self.nodes[end.0 as usize].known = Some(found);
         }
-        self.nodes[node.0 as usize].known = Some(found);
     }
 
     /// Adds the classes of `other`.

@@ -82,20 +82,21 @@ impl Marks {
         (printable == end - 1 && runs == 0 && segments <= MOST_SEGMENTS).then_some(marks)
     }
 
-    /// The stem of each segment; `None` for one that needs a closer look.
-    #[inline]
-    pub fn stems(&self) -> impl Iterator<Item = Option<Stem>> {
-        let mut start = 0;
-        std::iter::from_fn(move || {
-            let ends = self.ends.checked_shr(start).filter(|ends| *ends != 0)?;
-            let stem = self.stem(start as usize, ends);
-            start += ends.trailing_zeros() + 1;
-            Some(stem)
-        })
+    /// Steps from `at` on with the stem of each segment, `None` for one that needs a closer look, until a step leads nowhere.
+    #[inline(always)]
+    pub fn follow<T>(&self, mut at: T, mut step: impl FnMut(T, Option<Stem>) -> Option<T>) -> Option<T> {
+        let (mut start, mut ends) = (0, self.ends);
+        while ends != 0 {
+            at = step(at, self.stem(start, ends))?;
+            let passed = ends.trailing_zeros() + 1;
+            ends = ends.checked_shr(passed).unwrap_or(0);
+            start += passed as usize;
+        }
+        Some(at)
     }
 
     /// The stem of the segment from `start` on; the first of `ends`, counted from there, is its own.
-    #[inline]
+    #[inline(always)]
     fn stem(&self, start: usize, ends: u64) -> Option<Stem> {
         let whole = ends.trailing_zeros() as usize;
         let closes = whole > 0 && self.text.get(start + whole - 1) == Some(&b'}');
@@ -221,7 +222,12 @@ mod tests {
         let mut shape = Shape::default();
         shape.take(key.as_bytes(), &separators);
         let parts = shape.parts().map(|(part, _)| String::from_utf8_lossy(part).into_owned());
-        marks.stems().zip(parts).collect()
+        let mut stems = Vec::new();
+        marks.follow((), |(), stem| {
+            stems.push(stem);
+            Some(())
+        });
+        stems.into_iter().zip(parts).collect()
     }
 
     fn last(key: &str) -> Option<Stem> {

@@ -1,5 +1,7 @@
 //! The cluster slot of a key: CRC16 of its hash tag, or of the whole key, modulo 16384.
 
+use wide::u8x16;
+
 /// Slots of a cluster.
 pub const SLOTS: u16 = 16_384;
 
@@ -41,10 +43,25 @@ pub fn slot(key: &[u8]) -> u16 {
 /// The bytes between the first `{` and the first `}` after it, where there are any.
 #[inline]
 pub fn hash_tag(key: &[u8]) -> Option<&[u8]> {
+    if has_no_brace(key) {
+        return None;
+    }
     let open = memchr::memchr(b'{', key)?;
     let after = &key[open + 1..];
     let close = memchr::memchr(b'}', after)?;
     (close > 0).then(|| &after[..close])
+}
+
+/// True for a key of usual length without an opening brace: to search one takes longer than to look at all of it at once.
+#[inline]
+fn has_no_brace(key: &[u8]) -> bool {
+    const LANES: usize = 16;
+    let has = |bytes: &[u8; LANES]| u8x16::new(*bytes).simd_eq(u8x16::splat(b'{')).any();
+    // What does not fill the lanes at the end is looked at together with bytes in front of it.
+    match key.last_chunk() {
+        Some(last) if key.len() <= 4 * LANES => !(has(last) || key.as_chunks().0.iter().any(has)),
+        _ => false,
+    }
 }
 
 fn crc16(bytes: &[u8]) -> u16 {
@@ -92,6 +109,13 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn a_tag_is_found_wherever_it_is(front in "[a-z:]{0,70}", tag in "[a-z{]{1,5}", back in "[a-z:{}]{0,40}") {
+            let key = format!("{front}{{{tag}}}{back}");
+            proptest::prop_assert_eq!(hash_tag(key.as_bytes()), Some(tag.as_bytes()));
+            proptest::prop_assert_eq!(hash_tag(front.as_bytes()), None);
+        }
+
         #[test]
         fn eight_bytes_at_a_step_equal_one(bytes: Vec<u8>) {
             let reference = crc::Crc::<u16>::new(&crc::CRC_16_XMODEM).checksum(&bytes);

@@ -34,10 +34,11 @@ pub const PIECE_BYTES: u64 = 8 << 20;
 /// Bytes of a piece of a small dump.
 const LEAST_BYTES: u64 = 1 << 20;
 
-/// Pieces that are walked ahead, for each thread and at least and at most: the work is spread well, and what comes of it needs little memory.
-const AHEAD: usize = 4;
-const LEAST_AHEAD: usize = 16;
-const MOST_AHEAD: usize = 32;
+/// Pieces that are walked ahead: the work is spread well, and what comes of it needs little memory.
+const AHEAD: usize = 32;
+
+/// Pieces of a small dump for each thread.
+const SHARE: u64 = 4;
 
 /// How to scan.
 #[derive(Debug, Clone, Copy)]
@@ -348,16 +349,15 @@ fn scan_window<'a, R: Send>(
     run: &(impl Fn(&Piece<'a>) -> Done<R> + Sync),
     collect: &mut (impl FnMut(Vec<Done<R>>) -> bool + Send),
 ) -> bool {
-    let ahead = (AHEAD * rayon::current_num_threads()).clamp(LEAST_AHEAD, MOST_AHEAD);
     // Of a small dump, too, every thread is to get some.
-    let share = window_bytes as u64 / (AHEAD * rayon::current_num_threads()) as u64;
+    let share = window_bytes as u64 / (SHARE * rayon::current_num_threads() as u64);
     let piece_bytes = options.piece_bytes.min(share.max(LEAST_BYTES)).max(1);
     let view = pieces.view();
     let first = pieces.offset();
     let stopped = rayon::in_place_scope_fifo(|scope| {
         let mut queue = Queue::new(first, piece_bytes, view.end());
         while !pieces.is_done() && !pieces.has_unpacked() {
-            while let Some(task) = queue.next(ahead, |start, end| pieces.guessed(start, end)) {
+            while let Some(task) = queue.next(AHEAD, |start, end| pieces.guessed(start, end)) {
                 let reply = queue.reply();
                 scope.spawn_fifo(move |_| match task {
                     Task::Guess { number, at } => reply.send(Message::Guessed { number, boundary: view.guess(at) }),
@@ -373,14 +373,14 @@ fn scan_window<'a, R: Send>(
                 Next::Nothing => break,
             };
             let end = piece.offset + piece.stored_len();
-            let stopped = if pieces.accept(&piece) { collect(vec![done]) } else { cut_and_run(pieces, end, ahead, run, collect) };
+            let stopped = if pieces.accept(&piece) { collect(vec![done]) } else { cut_and_run(pieces, end, AHEAD, run, collect) };
             if stopped {
                 return true;
             }
         }
         false
     });
-    stopped || cut_and_run(pieces, u64::MAX, ahead, run, collect)
+    stopped || cut_and_run(pieces, u64::MAX, AHEAD, run, collect)
 }
 
 /// Skims up to `goal`, beside that works on what was cut before, `most` pieces at a time, and collects what came of that; true where collecting
