@@ -136,16 +136,8 @@ pub(super) fn score(score: f64, listpack: bool, shortest: bool) -> Item {
         let sign = u64::from(score.is_sign_negative());
         return Item::Text(sign + if score == 0.0 { 1 } else { 3 });
     }
-    let mut text = [0u8; 40];
-    let mut rest = &mut text[..];
-    // Scientific notation: sign, a digit, perhaps a point and digits, the exponent.
-    let written = if shortest { write!(rest, "{:e}", score.abs()) } else { write!(rest, "{:.16e}", score.abs()) };
-    let left = rest.len();
-    let text = &text[..40 - left];
-    let mark = text.iter().position(|&b| b == b'e');
-    let (Ok(()), Some(mark)) = (written, mark) else { return Item::Text(24) };
-    let exponent = std::str::from_utf8(&text[mark + 1..]).ok().and_then(|e| e.parse::<i64>().ok()).unwrap_or(0);
-    let digits = text[..mark].iter().rev().skip_while(|&&b| b == b'0').filter(|b| b.is_ascii_digit()).count().max(1) as i64;
+    let quick = if shortest { None } else { digits_of_seventeen(score.abs()) };
+    let Some((digits, exponent)) = quick.or_else(|| written_digits(score.abs(), shortest)) else { return Item::Text(24) };
     let integral = exponent + 1 >= digits;
     let len = if shortest { shortest_len(digits, exponent) } else { general_len(digits, exponent) };
     let plain = if shortest { exponent.abs() < digits + 7 } else { exponent < 17 };
@@ -153,6 +145,49 @@ pub(super) fn score(score: f64, listpack: bool, shortest: bool) -> Item {
         return Item::Int(score as i64);
     }
     Item::Text(len as u64 + u64::from(score.is_sign_negative()))
+}
+
+/// Significant digits, zeros at their end left out, and the decimal exponent: of the fewest that read back to `score`, or of seventeen.
+fn written_digits(score: f64, shortest: bool) -> Option<(i64, i64)> {
+    let mut text = [0u8; 40];
+    let mut rest = &mut text[..];
+    // Scientific notation: a digit, perhaps a point and digits, the exponent.
+    let written = if shortest { write!(rest, "{score:e}") } else { write!(rest, "{score:.16e}") };
+    let left = rest.len();
+    written.ok()?;
+    let text = &text[..40 - left];
+    let mark = text.iter().position(|&b| b == b'e')?;
+    let exponent = std::str::from_utf8(&text[mark + 1..]).ok()?.parse().ok()?;
+    let digits = text[..mark].iter().rev().skip_while(|&&b| b == b'0').filter(|b| b.is_ascii_digit()).count().max(1);
+    Some((digits as i64, exponent))
+}
+
+/// The same of seventeen digits without writing them, exactly; `None` for a score outside of 1 to 10^15, as few are.
+fn digits_of_seventeen(score: f64) -> Option<(i64, i64)> {
+    const MANTISSA: u32 = 52;
+    if !(1.0..1e15).contains(&score) {
+        return None;
+    }
+    let exponent = (score as u64).ilog10();
+    let bits = score.to_bits();
+    // The score is `mantissa` / 2^`shift`.
+    let mantissa = bits & ((1 << MANTISSA) - 1) | 1 << MANTISSA;
+    let shift = u32::try_from(1023 + u64::from(MANTISSA) - (bits >> MANTISSA)).ok()?;
+    // Below 2^53 times 10^16 < 2^54.
+    let scaled = u128::from(mantissa) * u128::from(10u64.pow(16 - exponent));
+    let (whole, rest) = ((scaled >> shift) as u64, scaled & ((1 << shift) - 1));
+    // To the nearest, and to the even one where both are as near.
+    let half = (1u128 << shift) >> 1;
+    let mut digits = whole + u64::from(rest > half || rest == half && half > 0 && whole % 2 == 1);
+    if digits >= 10u64.pow(17) {
+        return None;
+    }
+    let mut count = 17;
+    while digits % 10 == 0 && count > 1 {
+        digits /= 10;
+        count -= 1;
+    }
+    Some((count, i64::from(exponent)))
 }
 
 /// Length of `%.17g` for so many significant digits.
@@ -220,6 +255,21 @@ mod tests {
         assert_eq!(super::score(1e17, false, false), Item::Text(5));
         assert_eq!(super::score(1e17, true, false), Item::Int(100_000_000_000_000_000));
         assert_eq!(super::score(-0.0, true, true), Item::Text(2));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn seventeen_digits_with_and_without_writing_them(
+            whole in 1.0..1e15f64, small in 1.0..1000.0f64, cents in 100u32..100_000_000, bits in 0u64..1 << 52,
+        ) {
+            let power = f64::from_bits(bits | (1023 + bits % 49) << 52);
+            for score in [whole, small, f64::from(cents) / 100.0, f64::from(cents) / 128.0, power, 9.999_999_999_999_999, 1.0] {
+                if let Some(digits) = super::digits_of_seventeen(score) {
+                    proptest::prop_assert_eq!(Some(digits), super::written_digits(score, false), "{}", score);
+                }
+                proptest::prop_assert!(score > 9.99 && score < 10.0 || super::digits_of_seventeen(score).is_some(), "{}", score);
+            }
+        }
     }
 
     #[test]
