@@ -59,6 +59,9 @@ pub enum Command {
     Info(InfoArgs),
     /// Look: one row for every key
     Keys(KeysArgs),
+    /// Judge: the contracts file itself
+    #[command(subcommand)]
+    Contract(ContractCommand),
     /// Judge: is a dump whole and sound, to the last element
     Verify(VerifyArgs),
 }
@@ -201,6 +204,19 @@ pub struct ReportArgs {
     /// Permanent keys that are listed
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub permanent_limit: u32,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ContractCommand {
+    /// Look for mistakes in a contracts file
+    Validate(ValidateArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct ValidateArgs {
+    /// Contracts file (TOML)
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -41,6 +41,7 @@ pub mod classify;
 pub mod contract;
 mod error;
 pub mod filter;
+pub mod findings;
 pub mod input;
 pub mod key_text;
 pub mod measure;

@@ -1,5 +1,6 @@
 //! The commands: each joins library stages and decides what is printed.
 
+mod contract;
 mod info;
 mod keys;
 mod report;
@@ -26,6 +27,8 @@ use crate::terminal::plural;
 pub enum Exit {
     /// Done.
     Done = 0,
+    /// A rule that the user set is broken.
+    Broken = 1,
     /// The command line is wrong.
     Usage = 2,
     /// An input cannot be opened or is damaged.
@@ -54,6 +57,7 @@ pub fn run(cli: &Cli) -> Exit {
         Command::Report(args) => report::run(&cli.global, args),
         Command::Info(args) => info::run(&cli.global, args),
         Command::Keys(args) => keys::run(&cli.global, args),
+        Command::Contract(command) => contract::run(&cli.global, command),
         Command::Verify(args) => verify::run(&cli.global, args),
     })
 }

@@ -1,6 +1,7 @@
 //! Key contracts: what a team has agreed on its keys, and which class a key belongs to.
 
 mod automaton;
+mod check;
 mod ends;
 mod file;
 mod literals;
@@ -8,6 +9,7 @@ mod matcher;
 mod pattern;
 mod placeholder;
 mod quantity;
+mod raw;
 
 pub use ends::{Ends, shortened};
 pub use file::{Budget, Capacity, Class, Contracts, Limits, Mistake, ServerTable, Ttl};

@@ -272,7 +272,7 @@ fn unknown(name: &str, definitions: &Definitions) -> String {
 }
 
 /// How many letters are to be put in, taken out or changed between two names, whatever their case.
-fn distance(a: &str, b: &str) -> usize {
+pub(crate) fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.to_lowercase(), b.to_lowercase());
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (i, x) in a.chars().enumerate() {
