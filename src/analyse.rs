@@ -9,6 +9,7 @@ use crate::classify::Classifier;
 use crate::contract::Contracts;
 use crate::error::{Error, Result};
 use crate::filter::Filter;
+use crate::findings::{Inspector, Policy};
 use crate::input::Input;
 use crate::key_text;
 use crate::measure::{Allocator, Fact, FactSink, LoadConfig, Measure, Model, SLOTS, Server, Snapshot, SnapshotSource};
@@ -42,6 +43,8 @@ pub struct Options {
     pub scan: ScanOptions,
     /// The server that is taken to load the dumps.
     pub server: ServerOptions,
+    /// What keys are held against.
+    pub policy: Option<Arc<Policy>>,
 }
 
 /// What is known of the server that loads the dumps; the dump, or the default, tells the rest.
@@ -347,7 +350,8 @@ pub fn trailing_bytes(dump: &Dump, end: &ScanEnd) -> u64 {
 pub fn census(dumps: &[Dump], options: &Options, progress: impl Fn(Advance) + Sync) -> (Census, Vec<Outcome>) {
     let mut outcomes = Vec::new();
     let limits = Arc::new(ClassLimits::new(options.contracts.as_deref()));
-    let mut whole = Census::new(options.lists, Arc::clone(&limits));
+    let inspector = options.policy.clone().map(Inspector::new);
+    let mut whole = Census::new(options.lists, Arc::clone(&limits)).inspected(inspector);
     for (input, dump) in (1..).zip(dumps) {
         let workers = Mutex::new(Vec::new());
         // What lists already hold spares the pieces to come much.

@@ -8,6 +8,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use rdbscope::contract;
 use rdbscope::filter::{Filter, LifetimeKind, NamePattern};
+use rdbscope::findings::Severity;
 use rdbscope::measure::{Allocator, Server};
 use rdbscope::time;
 
@@ -17,7 +18,7 @@ use crate::commands;
 #[derive(Debug, Parser)]
 #[command(name = "rdbscope", version, about, max_term_width = 100, arg_required_else_help = true, subcommand_required = true)]
 #[command(after_help = "\
-Exit codes: 0 done · 2 the command line or the contracts file is wrong · 3 an input cannot be opened or is damaged (what could be read is
+Exit codes: 0 done · 1 a rule is broken (`check`, `contract lint`) · 2 the command line or the contracts file is wrong · 3 an input cannot be opened or is damaged (what could be read is
 reported) · 4 an output could not be written")]
 pub struct Cli {
     #[command(flatten)]
@@ -59,7 +60,9 @@ pub enum Command {
     Info(InfoArgs),
     /// Look: one row for every key
     Keys(KeysArgs),
-    /// Judge: the contracts file itself
+    /// Judge: what breaks the contracts, and a gate for it (exit code 1)
+    Check(CheckArgs),
+    /// Judge: the contracts file itself, and names without any dump
     #[command(subcommand)]
     Contract(ContractCommand),
     /// Judge: is a dump whole and sound, to the last element
@@ -204,6 +207,65 @@ pub struct ReportArgs {
     /// Permanent keys that are listed
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub permanent_limit: u32,
+}
+
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Findings from this severity on end the run with exit code 1
+    #[arg(long, value_enum, default_value_t = FailOn::Warning, value_name = "SEVERITY")]
+    pub fail_on: FailOn,
+    /// Accepted findings: they fail nothing until their keys grow by more than 10 % and more than 10
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Write all findings to a file that --baseline reads; fails nothing
+    #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
+    pub write_baseline: Option<PathBuf>,
+    /// Format of the findings
+    #[arg(long, value_enum, default_value_t = CheckFormat::Terminal)]
+    pub format: CheckFormat,
+    /// File to write to instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Example keys of each finding
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(..=1000))]
+    pub examples: u16,
+    /// Show key names as they are, personal data in them included
+    #[arg(long)]
+    pub show_sensitive: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    Error,
+    Warning,
+    Note,
+    Never,
+}
+
+impl FailOn {
+    /// The severity; `None` where nothing fails.
+    pub fn severity(self) -> Option<Severity> {
+        match self {
+            Self::Error => Some(Severity::Error),
+            Self::Warning => Some(Severity::Warning),
+            Self::Note => Some(Severity::Note),
+            Self::Never => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CheckFormat {
+    /// For people
+    Terminal,
+    Csv,
+    Json,
+    /// SARIF 2.1.0, for code hosts
+    Sarif,
+    /// JUnit XML, for build servers
+    Junit,
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,5 +1,6 @@
 //! The commands: each joins library stages and decides what is printed.
 
+mod check;
 mod contract;
 mod info;
 mod keys;
@@ -57,6 +58,7 @@ pub fn run(cli: &Cli) -> Exit {
         Command::Report(args) => report::run(&cli.global, args),
         Command::Info(args) => info::run(&cli.global, args),
         Command::Keys(args) => keys::run(&cli.global, args),
+        Command::Check(args) => check::run(&cli.global, args),
         Command::Contract(command) => contract::run(&cli.global, command),
         Command::Verify(args) => verify::run(&cli.global, args),
     })

@@ -191,6 +191,11 @@ fn escape(text: &str) -> String {
         .collect()
 }
 
+/// The segments of a pattern as they were written; nothing where it is no pattern.
+pub(crate) fn texts<'t>(pattern: &'t str, separators: &[u8]) -> Vec<&'t str> {
+    split(pattern, separators).unwrap_or_default()
+}
+
 /// Splits at separators that stand outside placeholders.
 fn split<'t>(text: &'t str, separators: &[u8]) -> Result<Vec<&'t str>, String> {
     let mut segments = Vec::new();
