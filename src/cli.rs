@@ -1,5 +1,6 @@
 //! Every flag, and nothing else.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -272,6 +273,35 @@ pub enum CheckFormat {
 pub enum ContractCommand {
     /// Look for mistakes in a contracts file
     Validate(ValidateArgs),
+    /// Hold names of keys against the contracts, without any dump: for tests of the code that builds them
+    Lint(LintArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct LintArgs {
+    /// Names of keys; read from standard input, one a line, where none is given
+    #[arg(value_name = "NAME")]
+    pub names: Vec<OsString>,
+    /// Contracts: what is agreed on the classes of keys (TOML)
+    #[arg(long, short, value_name = "FILE")]
+    pub contracts: PathBuf,
+    /// Names on standard input end in a zero byte, as `find -print0` writes them
+    #[arg(short = '0', long, conflicts_with = "names")]
+    pub null: bool,
+    /// Format
+    #[arg(long, value_enum, default_value_t = LintFormat::Text)]
+    pub format: LintFormat,
+    /// Findings from this severity on end the run with exit code 1
+    #[arg(long, value_enum, default_value_t = FailOn::Warning, value_name = "SEVERITY")]
+    pub fail_on: FailOn,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LintFormat {
+    /// For people
+    Text,
+    /// A list of objects, one for each name
+    Json,
 }
 
 #[derive(Debug, Args)]

@@ -50,6 +50,11 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
         let (first, second) = (dumps[first].name(), dumps[second].name());
         warn(global, &format!("{first} and {second} both hold {slots} slots: keys in them may be counted twice"));
     }
+    if options.filter.is_empty() && !report.is_partial() {
+        for class in report.classes.iter().filter(|class| class.registered && class.stats.counts.keys == 0) {
+            warn(global, &format!("class '{}': no key matches its pattern {}", class.name, class.pattern));
+        }
+    }
     // A name that was asked for is a name that is shown.
     let filter = args.input.filter.to_string();
     let filter = names.of_text(&filter);

@@ -1,7 +1,7 @@
 //! Rules of lifetimes. A dump shows what is left of a TTL, not what was set: keys of all ages are no breach.
 
 use super::tally::Mark;
-use super::view::{ClassView, Draft, Where, decimal, duration, percent};
+use super::view::{ClassView, Draft, Where, decimal, duration, keys, percent};
 use super::{Finding, Place, Rule};
 use crate::contract::Ttl;
 use crate::skew;
@@ -11,6 +11,9 @@ const CLOCK_MS: u64 = 1000;
 
 /// Fewest volatile keys of a class of which something can be said as a whole.
 const FEWEST_VOLATILE: u64 = 100;
+
+/// Shortest lifetime, in seconds, of which a thousandth can be told.
+const SHORTEST_UNIT: u64 = 60;
 
 /// Fewest keys that expire together to be worth a word.
 const FEWEST_TOGETHER: u64 = 100;
@@ -39,8 +42,9 @@ pub fn thousandth(view: &ClassView<'_>) -> Option<Finding> {
     let (_, max) = range(view)?;
     let (longest, max) = longest_left(view).zip(max)?;
     let message = || format!("no key has more than {} left; agreed are up to {}", duration(longest + 1), duration(max));
-    // Time left is known in whole seconds.
-    (longest < max.saturating_mul(2) / 1000).then(|| view.finding(Rule::TtlUnit, Draft::of_volatile(view, message())))
+    // Time left is known in whole seconds: of short lifetimes a thousandth cannot be told.
+    (max >= SHORTEST_UNIT && longest.saturating_mul(1000) < max.saturating_mul(2))
+        .then(|| view.finding(Rule::TtlUnit, Draft::of_volatile(view, message())))
 }
 
 /// `ttl-below-min`: of a class.
@@ -56,7 +60,12 @@ pub fn lost(view: &ClassView<'_>) -> Option<Finding> {
     let (_, tally) = *view.breaches?.of(Mark::Permanent).first()?;
     let others = view.stats.counts.keys - tally.keys;
     let message = || {
-        format!("{} of {} keys never expire, {}", tally.keys, view.stats.counts.keys, percent(tally.keys, view.stats.counts.keys))
+        format!(
+            "{} of {} never expire, {}",
+            tally.keys,
+            keys(view.stats.counts.keys),
+            percent(tally.keys, view.stats.counts.keys)
+        )
     };
     (others > tally.keys).then(|| view.finding(Rule::TtlLost, Draft::of_tally(Place::Whole, tally, message())))
 }
@@ -70,7 +79,7 @@ pub fn permanent_unregistered(view: &ClassView<'_>) -> Option<Finding> {
         Some(contract) if contract.ttl.is_none() => "its contract says nothing of ttl",
         Some(_) => "its contract asks for a TTL",
     };
-    let message = || format!("{} of {} keys never expire, and {agreed}", tally.keys, view.stats.counts.keys);
+    let message = || format!("{} of {} never expire, and {agreed}", tally.keys, keys(view.stats.counts.keys));
     (view.policy.contracts.is_some() && others <= tally.keys)
         .then(|| view.finding(Rule::PermanentUnregistered, Draft::of_tally(Place::Whole, tally, message())))
 }
@@ -78,6 +87,9 @@ pub fn permanent_unregistered(view: &ClassView<'_>) -> Option<Finding> {
 /// `expiry-aligned`: the busiest second, else the busiest minute, against an even spread over the jitter that the range of the TTL leaves, or
 /// over the whole time left where no range is agreed.
 pub fn aligned(view: &ClassView<'_>) -> Option<Finding> {
+    if thousandth(view).is_some() {
+        return None;
+    }
     let (moments, weight) = view.breaches?.expiries.sorted();
     let longest = view.stats.ttl_seconds.max()?;
     let spread = match range(view) {

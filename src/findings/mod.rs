@@ -5,6 +5,7 @@
 
 mod inspector;
 mod lifetime;
+mod lint;
 mod name;
 mod placement;
 mod policy;
@@ -24,6 +25,7 @@ use crate::contract::Near;
 use crate::report::Population;
 
 pub use inspector::Inspector;
+pub use lint::{LintFinding, Linted, Linter, Value};
 pub use policy::Policy;
 pub use rule::{Kind, Rule, Severities, Severity};
 pub use tally::{Breaches, Place, Tally};
@@ -168,7 +170,7 @@ fn of_class(view: &ClassView<'_>, near: Option<&Near<'_>>, memory: u64, populati
 /// What is said of keys that break a rule by themselves.
 fn message(rule: Rule, place: Place, tally: &Tally, view: &ClassView<'_>) -> String {
     let keys = tally.keys;
-    let all = view.stats.counts.keys;
+    let all = view::keys(view.stats.counts.keys);
     let place = Where::from(place).text();
     let agreed = || match view.contract.and_then(|contract| contract.ttl) {
         Some(crate::contract::Ttl::Range { max: Some(max), .. }) => view::duration(max.as_secs()),
@@ -177,23 +179,26 @@ fn message(rule: Rule, place: Place, tally: &Tally, view: &ClassView<'_>) -> Str
     let longest = view::duration(tally.longest_left_ms / 1000);
     match rule {
         Rule::TtlAboveMax | Rule::TtlUnit => {
-            format!("{keys} of {all} keys have up to {longest} left; agreed are up to {}", agreed())
+            format!("{keys} of {all} have up to {longest} left; agreed are up to {}", agreed())
         }
         Rule::TypeUnexpected => {
             let types = view.contract.map_or_else(String::new, |contract| contract.types.join(", "));
-            format!("{keys} of {all} keys are of {place}; agreed: {types}")
+            format!("{keys} of {all} are of {place}; agreed: {types}")
         }
         Rule::VersionOld => {
             let current = view.contract.and_then(|contract| contract.version).unwrap_or(0);
             let never = tally.permanent_keys;
             let gone =
                 if never > 0 { format!("{never} of them never expire") } else { format!("gone by themselves in {longest}") };
-            format!("{keys} of {all} keys are of {place}, {}; current is v{current}: {gone}", view::percent(keys, all))
+            format!(
+                "{keys} of {all} are of {place}, {}; current is v{current}: {gone}",
+                view::percent(keys, view.stats.counts.keys)
+            )
         }
-        Rule::DbUnexpected | Rule::PersonalData => format!("{keys} of {all} keys: {place}"),
+        Rule::DbUnexpected | Rule::PersonalData => format!("{keys} of {all}: {place}"),
         _ if rule.kind() == Kind::Size || rule == Rule::NameTooLong => {
-            format!("{keys} of {all} keys: {}", size::message(rule, view))
+            format!("{keys} of {all}: {}", size::message(rule, view))
         }
-        _ => format!("{keys} of {all} keys: {}", rule.title()),
+        _ => format!("{keys} of {all}: {}", rule.title()),
     }
 }

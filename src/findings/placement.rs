@@ -1,7 +1,7 @@
 //! Rules of databases, hash tags and slots.
 
 use super::view::{ClassView, Draft, Where, decimal};
-use super::{Finding, Rule, name};
+use super::{Finding, Policy, Rule, name};
 use crate::census::PlaceCounts;
 use crate::contract::Near;
 use crate::measure::{SLOTS, hash_tag};
@@ -68,13 +68,18 @@ fn beyond_chance(keys: u64, all: u64, population: usize) -> Option<f64> {
 /// `tag-differs`: the contract that would take the keys of the class, by its smallest key, if the braces were where it has them.
 pub fn other_tag(view: &ClassView<'_>, near: &Near<'_>) -> Option<Finding> {
     let key = view.stats.example_key.get().filter(|_| view.registered.is_none())?;
-    if name::unbalanced_braces(&name::Name::new(key, &view.policy.bytes)) {
+    let message = other_tag_of(key, near, view.policy)?;
+    Some(view.finding(Rule::TagDiffers, Draft::of_class(view, message)))
+}
+
+/// The same for a key that no pattern takes.
+pub fn other_tag_of(key: &[u8], near: &Near<'_>, policy: &Policy) -> Option<String> {
+    if name::unbalanced_braces(&name::Name::new(key, &policy.bytes)) {
         return None;
     }
-    let contract = view.policy.contracts.as_ref()?.classes.get(near.find_untagged(key)?)?;
+    let contract = policy.contracts.as_ref()?.classes.get(near.find_untagged(key)?)?;
     let has = if hash_tag(key).is_some() { "another hash tag than" } else { "no hash tag, unlike" };
-    let message = format!("{has} the pattern of {}, {}", contract.name, contract.pattern);
-    Some(view.finding(Rule::TagDiffers, Draft::of_class(view, message)))
+    Some(format!("{has} the pattern of {}, {}", contract.name, contract.pattern))
 }
 
 #[cfg(test)]

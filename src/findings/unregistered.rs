@@ -1,9 +1,9 @@
 //! Rules of classes without a contract, and of contracts without a class.
 
 use super::tally::Place;
-use super::view::{ClassView, Draft, percent};
+use super::view::{ClassView, Draft, keys, percent};
 use super::{Finding, Rule, name};
-use crate::contract::{Fault, Near, Ttl};
+use crate::contract::{Contracts, Fault, Near, Ttl};
 use crate::key_text;
 
 /// What a field that is still to be filled in begins with.
@@ -14,8 +14,8 @@ pub fn class(view: &ClassView<'_>, all_memory: u64) -> Option<Finding> {
     let counts = &view.stats.counts;
     let message = || {
         format!(
-            "{} keys take {} bytes, {} of all memory",
-            counts.keys,
+            "{} with {} bytes, {} of all memory",
+            keys(counts.keys),
             counts.memory_bytes,
             percent(counts.memory_bytes, all_memory)
         )
@@ -27,8 +27,14 @@ pub fn class(view: &ClassView<'_>, all_memory: u64) -> Option<Finding> {
 /// `segment-missing` and `segment-unknown`: the contract that the class nearly keeps, by its smallest key.
 pub fn near(view: &ClassView<'_>, near: &Near<'_>) -> Option<Finding> {
     let key = view.stats.example_key.get().filter(|_| view.registered.is_none())?;
+    let (rule, message) = near_of(key, near, view.policy.contracts.as_ref()?)?;
+    Some(view.finding(rule, Draft::of_class(view, message)))
+}
+
+/// The same for a key that no pattern takes.
+pub fn near_of(key: &[u8], near: &Near<'_>, contracts: &Contracts) -> Option<(Rule, String)> {
     let miss = near.find(key)?;
-    let contract = view.policy.contracts.as_ref()?.classes.get(miss.class)?;
+    let contract = contracts.classes.get(miss.class)?;
     let missing: Vec<&str> =
         miss.faults.iter().filter_map(|fault| if let Fault::Missing(text) = fault { Some(&**text) } else { None }).collect();
     let unknown =
@@ -37,8 +43,7 @@ pub fn near(view: &ClassView<'_>, near: &Near<'_>) -> Option<Finding> {
         Some((text, value)) => (Rule::SegmentUnknown, format!("'{}' is no {text}", key_text::escape(value))),
         None => (Rule::SegmentMissing, format!("{} missing", missing.join(" and "))),
     };
-    let message = format!("{what}: nearly the pattern of {}, {}", contract.name, contract.pattern);
-    Some(view.finding(rule, Draft::of_class(view, message)))
+    Some((rule, format!("{what}: nearly the pattern of {}, {}", contract.name, contract.pattern)))
 }
 
 /// `name-abbreviated`: of a class that no contract describes.

@@ -154,3 +154,8 @@ pub fn decimal(x: f64) -> String {
 pub fn duration(seconds: u64) -> String {
     humantime::format_duration(Duration::from_secs(seconds)).to_string()
 }
+
+/// `1 key`, `2 keys`.
+pub fn keys(n: u64) -> String {
+    format!("{n} {}", if n == 1 { "key" } else { "keys" })
+}

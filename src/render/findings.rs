@@ -121,7 +121,7 @@ pub fn junit(verdict: &Verdict, fail_on: Option<Severity>) -> String {
         cases.push_str(">\n");
         if !failed.is_empty() {
             failures += 1;
-            let text: String = failed.iter().map(|finding| line(finding)).collect();
+            let text: String = failed.iter().map(line).collect();
             let what = format!("{} in {} classes: {}", rule.title(), failed.len(), rule.fix());
             let _ = writeln!(cases, "      <failure type=\"{}\" message=\"{}\">{}</failure>", rule.id(), xml(&what), xml(&text));
         }
