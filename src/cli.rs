@@ -273,8 +273,19 @@ pub enum CheckFormat {
 pub enum ContractCommand {
     /// Look for mistakes in a contracts file
     Validate(ValidateArgs),
+    /// Draft a contracts file from what dumps hold
+    Discover(DiscoverArgs),
     /// Hold names of keys against the contracts, without any dump: for tests of the code that builds them
     Lint(LintArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct DiscoverArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// File to write to instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

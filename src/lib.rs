@@ -39,6 +39,7 @@ pub mod analyse;
 pub mod census;
 pub mod classify;
 pub mod contract;
+pub mod discover;
 mod error;
 pub mod filter;
 pub mod findings;

@@ -1,7 +1,6 @@
 //! `rdbscope check`.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,9 +10,8 @@ use rdbscope::privacy::Names;
 use rdbscope::report::Population;
 use rdbscope::{render, tables};
 
-use super::{Exit, colours, complain, explain, note, open, options, print, shown};
+use super::{Exit, colours, complain, explain, finish, new_file, note, open, options, print, shown};
 use crate::cli::{CheckArgs, CheckFormat, Global};
-use crate::output::{WholeFile, same_file};
 use crate::progress::Progress;
 use crate::terminal::{self, plural};
 
@@ -31,7 +29,7 @@ pub fn run(global: &Global, args: &CheckArgs) -> Exit {
     // Before the long run: a path that cannot be written to is found at once.
     let mut files = Vec::new();
     for path in [args.output.as_deref().filter(|path| path.as_os_str() != "-"), args.write_baseline.as_deref()] {
-        let file = path.map(|path| create(path, args)).transpose();
+        let file = path.map(|path| new_file(path, &args.input)).transpose();
         match file {
             Ok(file) => files.push(file),
             Err(why) => {
@@ -94,19 +92,6 @@ pub fn run(global: &Global, args: &CheckArgs) -> Exit {
     }
     let is_broken = args.fail_on.severity().is_some_and(|fail_on| verdict.is_broken(fail_on));
     exit.max(if is_broken { Exit::Broken } else { Exit::Done })
-}
-
-fn create(path: &Path, args: &CheckArgs) -> Result<WholeFile, String> {
-    let inputs = args.input.dumps.iter().chain(&args.input.contracts);
-    if inputs.clone().any(|input| same_file(input, path)) {
-        return Err(format!("{}: is one of the inputs: name another file", shown(path)));
-    }
-    WholeFile::create(path).map_err(|error| format!("{}: {error}", shown(path)))
-}
-
-fn finish(mut file: WholeFile, text: &[u8]) -> io::Result<()> {
-    file.write_all(text)?;
-    file.finish()
 }
 
 /// Reads a baseline; complains of what is wrong with it.

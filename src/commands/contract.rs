@@ -3,15 +3,18 @@
 use std::fmt::Write as _;
 use std::io::{self, Read as _};
 
+use rdbscope::discover;
 use rdbscope::findings::{Linted, Linter, Policy};
 
-use super::{Exit, complain, contracts, print, shown};
-use crate::cli::{ContractCommand, Global, LintArgs, LintFormat, ValidateArgs};
+use super::{Exit, complain, contracts, explain, finish, new_file, open, options, print, shown};
+use crate::cli::{ContractCommand, DiscoverArgs, Global, LintArgs, LintFormat, ValidateArgs};
+use crate::progress::Progress;
 use crate::terminal::plural;
 
-pub fn run(_global: &Global, command: &ContractCommand) -> Exit {
+pub fn run(global: &Global, command: &ContractCommand) -> Exit {
     match command {
         ContractCommand::Validate(args) => validate(args),
+        ContractCommand::Discover(args) => draft(global, args),
         ContractCommand::Lint(args) => lint(args),
     }
 }
@@ -23,6 +26,51 @@ fn validate(args: &ValidateArgs) -> Exit {
             print(format!("{}: ok, {classes}\n", shown(&args.file)).as_bytes())
         }
         Err(exit) => exit,
+    }
+}
+
+fn draft(global: &Global, args: &DiscoverArgs) -> Exit {
+    if args.input.contracts.is_some() {
+        complain("contract discover writes contracts and reads none: leave out --contracts");
+        return Exit::Usage;
+    }
+    let options = match options(global, &args.input) {
+        Ok(options) => options,
+        Err(exit) => return exit,
+    };
+    let file = match args.output.as_deref().filter(|path| path.as_os_str() != "-").map(|path| new_file(path, &args.input)) {
+        None => None,
+        Some(Ok(file)) => Some(file),
+        Some(Err(why)) => {
+            complain(&why);
+            return Exit::Output;
+        }
+    };
+    let (dumps, mut exit) = open(global, &args.input.dumps, &options);
+    if dumps.is_empty() {
+        return exit;
+    }
+    let bytes: u64 = dumps.iter().map(|dump| dump.input.bytes().len() as u64).sum();
+    let progress = Progress::new(bytes.saturating_mul(discover::PASSES), global.quiet);
+    let drafted = discover::draft(&dumps, &options, |advance| progress.advance(advance));
+    drop(progress);
+    let (text, outcomes) = match drafted {
+        Ok(drafted) => drafted,
+        Err(why) => {
+            complain(&why);
+            return Exit::Output;
+        }
+    };
+    for (dump, outcome) in dumps.iter().zip(&outcomes) {
+        exit = exit.max(explain(global, dump, outcome));
+    }
+    match file.map(|file| finish(file, text.as_bytes())) {
+        None => exit.max(print(text.as_bytes())),
+        Some(Ok(())) => exit,
+        Some(Err(error)) => {
+            complain(&format!("cannot write the draft: {error}"));
+            exit.max(Exit::Output)
+        }
     }
 }
 

@@ -21,6 +21,7 @@ use rdbscope::measure::ServerConfig;
 use rdbscope::scan::{ChecksumState, ScanEnd, ScanOptions};
 
 use crate::cli::{Cli, Command, Global, InputArgs};
+use crate::output::{WholeFile, same_file};
 use crate::terminal::plural;
 
 /// How a run ended; the worst of what happened.
@@ -269,6 +270,20 @@ fn explain_end(global: &Global, dump: &Dump, end: &ScanEnd) {
         let what = if is_aof { "(AOF tail) not analysed" } else { "not analysed" };
         warn(global, &format!("{name}: {n} after the RDB end {what}"));
     }
+}
+
+/// Begins a file that must be none of the inputs.
+fn new_file(path: &Path, input: &InputArgs) -> Result<WholeFile, String> {
+    if input.dumps.iter().chain(&input.contracts).any(|input| same_file(input, path)) {
+        return Err(format!("{}: is one of the inputs: name another file", shown(path)));
+    }
+    WholeFile::create(path).map_err(|error| format!("{}: {error}", shown(path)))
+}
+
+/// Writes all of a file.
+fn finish(mut file: WholeFile, text: &[u8]) -> io::Result<()> {
+    file.write_all(text)?;
+    file.finish()
 }
 
 /// Prints to standard output; a closed pipe ends quietly.

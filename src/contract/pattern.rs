@@ -108,13 +108,6 @@ impl Pattern {
                 }
             }
         }
-        if segments.is_empty() {
-            return Err(
-                "a pattern of '<**>' alone would take every key: put literal text in front, or use the report's own list of \
-                        unregistered classes"
-                    .into(),
-            );
-        }
         Ok(Self { segments, tail })
     }
 
