@@ -229,6 +229,12 @@ pub struct CheckArgs {
     /// File to write to instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Folder to write findings.csv, permanent_register.csv and expiry_timeline.csv to; it must be empty or new
+    #[arg(long, value_name = "DIR")]
+    pub tables: Option<PathBuf>,
+    /// Write into a folder that is not empty; files of the same names are replaced
+    #[arg(long, requires = "tables")]
+    pub force: bool,
     /// Example keys of each finding
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(..=1000))]
     pub examples: u16,

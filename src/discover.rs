@@ -93,7 +93,7 @@ pub fn draft(dumps: &[Dump], options: &Options, progress: impl Fn(Advance) + Syn
     };
     let (census, policy, population) = with(contracts);
     let stats: Vec<ClassStats> = census.registered.clone();
-    let found = findings::all(census, &policy, &population, true);
+    let found = findings::judge(census, &policy, &population, true).findings;
     for (at, (entry, stats)) in entries.iter_mut().zip(&stats).enumerate() {
         let large = |rule| found.iter().any(|finding| finding.registered == Some(at) && finding.rule == rule);
         entry.fields = fields(stats, large(Rule::StringTooLong), large(Rule::MemberTooLong));
@@ -104,7 +104,7 @@ pub fn draft(dumps: &[Dump], options: &Options, progress: impl Fn(Advance) + Syn
     let contracts = readable(&head, &mut entries)?;
     let (census, policy, population) = with(contracts);
     let mut hot_slots = false;
-    for finding in findings::all(census, &policy, &population, true) {
+    for finding in findings::judge(census, &policy, &population, true).findings {
         hot_slots |= finding.class == ALL;
         if let Some(entry) = finding.registered.and_then(|at| entries.get_mut(at)) {
             entry.broken.push(finding);

@@ -414,6 +414,126 @@ fn rows_and_files() {
     assert_eq!(check(&path, &example(), &["-o", path.to_str().unwrap()]).code, 4);
 }
 
+/// The tables that `check --tables` writes.
+fn tables(dump: &Path, contracts: &Path) -> BTreeMap<String, Vec<support::Row>> {
+    let folder = TempDir::new().unwrap();
+    let to = folder.path().join("tables");
+    let run = check(dump, contracts, &["--tables", to.to_str().unwrap(), "--fail-on", "never", "-q"]).ok();
+    assert!(!run.text().is_empty());
+    let table = |name: &str| (name.to_string(), read_csv(&fs::read(to.join(format!("{name}.csv"))).unwrap()).1);
+    assert_eq!(fs::read_dir(&to).unwrap().count(), 3);
+    ["findings", "permanent_register", "expiry_timeline"].into_iter().map(table).collect()
+}
+
+#[test]
+fn the_permanent_register_sets_agreed_beside_actual() {
+    let path = support::fixtures().join("truth/redis-7.4.1-contracts.rdb");
+    let truth = Truth::beside(&path);
+    let tables = tables(&path, &example());
+    let register = &tables["permanent_register"];
+    let registered: Vec<&str> = register.iter().filter(|row| row["registered"] == "true").map(|row| &*row["class"]).collect();
+    // By permanent memory as the server counts it: 56,752, 21,600, 19,376, 10,408 and 3,840 bytes.
+    assert_eq!(registered, ["order", "article-views", "mail-queue", "tag-members", "feature-flags"]);
+    assert!(register[..5].iter().all(|row| row["lacking"].is_empty()));
+    let order = row(register, "class", "order");
+    let cells = ["owner", "source", "backup", "rebuild", "budget_keys", "keys", "permanent_keys", "permanent_memory_bytes"]
+        .map(|name| &*order[name]);
+    assert_eq!(cells, ["order-team", "postgres orders", "true", "true", "500", "400", "400", "56752"]);
+    // Every permanent key is in one row.
+    assert_eq!(support::sum(register, "permanent_keys"), count(&truth, |_, line| line.expire_at_ms.is_none()));
+    let sessions = row(register, "class", "session");
+    assert_eq!((&*sessions["registered"], &*sessions["permanent_keys"], &*sessions["lacking"]), ("false", "10", ""));
+}
+
+#[test]
+fn the_timeline_of_expiry() {
+    let hour = 3_600_000i64;
+    let dump = strings([
+        ("cache:user:1".into(), Some(60_000)),
+        ("cache:user:2".into(), Some(60_001)),
+        ("cache:user:3".into(), Some(hour + 1)),
+        ("cache:user:4".into(), Some(24 * hour + 1)),
+        ("cache:user:5".into(), Some(24 * hour * 100)),
+        ("cache:user:6".into(), Some(-1)),
+        ("other:1".into(), Some(1)),
+        ("other:2".into(), None),
+    ]);
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("c.toml");
+    fs::write(&path, CACHE).unwrap();
+    let timeline = &tables(&dump.path(), &path)["expiry_timeline"];
+    let of = |class: &str| -> Vec<(String, u64, u64)> {
+        let rows = timeline.iter().filter(|row| row["class"] == class && row["keys"] != "0");
+        rows.map(|row| (row["unit"].clone(), support::number(row, "from_seconds"), support::number(row, "keys"))).collect()
+    };
+    let expected =
+        |spans: &[(&str, u64, u64)]| spans.iter().map(|(unit, from, keys)| (unit.to_string(), *from, *keys)).collect::<Vec<_>>();
+    let cache = [("minute", 0, 1), ("minute", 60, 1), ("hour", 0, 2), ("hour", 3600, 1), ("day", 0, 3), ("day", 86_400, 1)];
+    assert_eq!(of("cache"), expected(&cache));
+    let all = [("minute", 0, 2), ("minute", 60, 1), ("hour", 0, 3), ("hour", 3600, 1), ("day", 0, 4), ("day", 86_400, 1)];
+    assert_eq!(of("(all)"), expected(&all));
+    // All together, empty spans are there too.
+    assert_eq!(timeline.iter().filter(|row| row["class"] == "(all)").count(), 60 + 24 + 90);
+    assert_eq!(timeline.iter().filter(|row| row["keys"] == "0" && row["class"] != "(all)").count(), 0);
+}
+
+#[test]
+fn rules_of_size_type_and_place() {
+    // Database 0: a string of 11 bytes, one of 10, a set of three members, a list; database 3: a string.
+    let set = [&[2][..], &string(b"s:1"), &[3], &string(b"aaaa"), &string(b"b"), &string(b"c")].concat();
+    let list = [&[1][..], &string(b"s:2"), &[1], &string(b"x")].concat();
+    let text = |key: &[u8], value: &[u8]| [&[0][..], &string(key), &string(value)].concat();
+    let body = [
+        &[0xfe, 0][..],
+        &text(b"t:1", b"12345678901"),
+        &text(b"t:2", b"abcdefghij"),
+        &set,
+        &list,
+        &[0xfe, 3],
+        &text(b"t:3", b"x"),
+    ]
+    .concat();
+    let dump = TempDump::new(&dump(b"REDIS0010", &body));
+    let classes = |t: &str, s: &str| {
+        format!(
+            "[rules]\nlifetime = 'off'\n[[class]]\nname = 't'\npattern = 't:<digits>'\n{t}\n[[class]]\nname = 's'\npattern = 's:<digits>'\n{s}\n"
+        )
+    };
+    let found = |t: &str, s: &str| {
+        let found = found_with(&dump, &classes(t, s));
+        found.iter().map(|(rule, keys)| format!("{rule} {keys}")).collect::<Vec<_>>().join(", ")
+    };
+    let agreed = "type = ['set', 'list']";
+    assert_eq!(found("", agreed), "db-unexpected 1");
+    // Of as many of both types, the list counts as the usual one, since it is before the set.
+    assert_eq!(found("", ""), "type-mixed 1, db-unexpected 1");
+    assert_eq!(found("", "type = 'set'"), "type-unexpected 1, db-unexpected 1");
+    assert_eq!(found("limits = { string_bytes = 10 }", agreed), "string-too-long 1, db-unexpected 1");
+    assert_eq!(found("limits = { string_bytes = 9 }", agreed), "string-too-long 2, db-unexpected 1");
+    assert_eq!(found("", &format!("{agreed}\nlimits = {{ member_bytes = 3 }}")), "member-too-long 1, db-unexpected 1");
+    assert_eq!(found("", &format!("{agreed}\nlimits = {{ member_bytes = 4 }}")), "db-unexpected 1");
+    assert_eq!(found("", &format!("{agreed}\nlimits = {{ elements = 2 }}")), "elements-too-many 1, db-unexpected 1");
+    assert_eq!(found("", &format!("{agreed}\nlimits = {{ elements = 3 }}")), "db-unexpected 1");
+    assert_eq!(found("", &format!("{agreed}\nlimits = {{ key_bytes = 2 }}")), "name-too-long 2, db-unexpected 1");
+    assert_eq!(found("", &format!("{agreed}\nlimits = {{ memory_bytes = 1 }}")), "memory-too-large 2, db-unexpected 1");
+    // Two keys are the peak of one with a factor of 2, and not that of one with 1.9.
+    assert_eq!(found("", &format!("{agreed}\nbudget = {{ keys = 1, peak_factor = 2 }}")), "db-unexpected 1");
+    assert_eq!(found("", &format!("{agreed}\nbudget = {{ keys = 1, peak_factor = 1.9 }}")), "budget-keys 2, db-unexpected 1");
+    assert_eq!(found("", &format!("{agreed}\nbudget = {{ memory_bytes = 1 }}")), "budget-memory 2, db-unexpected 1");
+    let wide = classes("", agreed);
+    assert_eq!(found_with(&dump, &format!("[limits]\ndatabases = [0, 3]\n{wide}")), []);
+    assert_eq!(found_with(&dump, &format!("[limits]\ndatabases = [3]\n{wide}")).iter().map(|(_, keys)| keys).sum::<u64>(), 4);
+}
+
+#[test]
+fn versions_in_a_segment_of_their_own() {
+    let dump = strings([1, 1, 2, 3, 4].into_iter().enumerate().map(|(n, version)| (format!("c:v{version}:{n}"), Some(1000))));
+    let class = "[[class]]\nname = 'c'\npattern = 'c:<version>:<digits>'\n";
+    assert_eq!(found_with(&dump, class), []);
+    let found = found_with(&dump, &format!("{class}version = 3\n"));
+    assert_eq!(found, [("version-old".to_string(), 2), ("version-old".to_string(), 1)], "v1 and v2");
+}
+
 #[test]
 fn sarif_for_code_hosts() {
     let path = support::fixtures().join("truth/redis-7.4.1-contracts.rdb");

@@ -603,9 +603,16 @@ fn a_tail_that_takes_more_is_wider() {
 #[test]
 fn a_class_for_the_rest() {
     let patterns = ["<**>", "<*>", "a:<**>", "<any+>"];
-    for (key, pattern) in
-        [("", "<**>"), (":", "<**>"), ("x", "<*>"), ("a", "<*>"), ("a:b:", "a:<**>"), ("a:b", "<any+>"), ("x:y", "<any+>"), ("x:", "<**>")]
-    {
+    for (key, pattern) in [
+        ("", "<**>"),
+        (":", "<**>"),
+        ("x", "<*>"),
+        ("a", "<*>"),
+        ("a:b:", "a:<**>"),
+        ("a:b", "<any+>"),
+        ("x:y", "<any+>"),
+        ("x:", "<**>"),
+    ] {
         assert_eq!(winner(&patterns, key).as_deref(), Some(pattern), "{key:?}");
     }
     let two = "[[class]]\nname = 'a'\npattern = '<**>'\n[[class]]\nname = 'b'\npattern = '<**>'\n";

@@ -5,13 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rdbscope::analyse::{self, Outcome};
-use rdbscope::findings::{self, Baseline, Policy, Verdict};
+use rdbscope::findings::{self, Baseline, Judgement, Policy, Verdict};
 use rdbscope::privacy::Names;
 use rdbscope::report::Population;
 use rdbscope::{render, tables};
 
-use super::{Exit, colours, complain, explain, finish, new_file, note, open, options, print, shown};
+use super::{Exit, colours, complain, explain, finish, new_file, note, open, options, print, shown, table_files};
 use crate::cli::{CheckArgs, CheckFormat, Global};
+use crate::output::{Folder, WholeFile};
 use crate::progress::Progress;
 use crate::terminal::{self, plural};
 
@@ -38,6 +39,14 @@ pub fn run(global: &Global, args: &CheckArgs) -> Exit {
             }
         }
     }
+    let folder = match args.tables.as_deref().map(|path| (path, Folder::prepare(path, args.force))) {
+        None => None,
+        Some((_, Ok(folder))) => Some(folder),
+        Some((path, Err(error))) => {
+            complain(&format!("{}: {error}", shown(path)));
+            return Exit::Output;
+        }
+    };
     let (dumps, mut exit) = open(global, &args.input.dumps, &options);
     if dumps.is_empty() {
         return exit;
@@ -53,8 +62,19 @@ pub fn run(global: &Global, args: &CheckArgs) -> Exit {
     let walked = outcomes.iter().map(|outcome| outcome.passed.keys).sum::<u64>();
     let all_keys = options.filter.is_empty() && !outcomes.iter().any(Outcome::is_partial);
     let names = if args.show_sensitive { Names::Exact } else { Names::Masked };
-    let found = findings::all(census, &policy, &Population::of(&outcomes), all_keys);
-    let verdict = Verdict::new(found, &names, baseline.as_ref());
+    let Judgement { findings, register, timelines } = findings::judge(census, &policy, &Population::of(&outcomes), all_keys);
+    let verdict = Verdict::new(findings, &names, baseline.as_ref());
+    if let Some(folder) = folder {
+        let tables = [
+            tables::findings_table(&verdict),
+            tables::permanent_register(&register, &names),
+            tables::expiry_timeline(&timelines, &names),
+        ];
+        if let Err(error) = table_files(&folder, &tables).and_then(|files| files.into_iter().try_for_each(WholeFile::finish)) {
+            complain(&format!("cannot write the tables: {error}"));
+            exit = exit.max(Exit::Output);
+        }
+    }
     let filter = args.input.filter.to_string();
     let filter = names.of_text(&filter);
     if !filter.is_empty() {

@@ -18,10 +18,12 @@ use rdbscope::contract::Contracts;
 use rdbscope::input::{self, Input};
 use rdbscope::key_text;
 use rdbscope::measure::ServerConfig;
+use rdbscope::render;
 use rdbscope::scan::{ChecksumState, ScanEnd, ScanOptions};
+use rdbscope::tables::Table;
 
 use crate::cli::{Cli, Command, Global, InputArgs};
-use crate::output::{WholeFile, same_file};
+use crate::output::{Folder, WholeFile, same_file};
 use crate::terminal::plural;
 
 /// How a run ended; the worst of what happened.
@@ -278,6 +280,17 @@ fn new_file(path: &Path, input: &InputArgs) -> Result<WholeFile, String> {
         return Err(format!("{}: is one of the inputs: name another file", shown(path)));
     }
     WholeFile::create(path).map_err(|error| format!("{}: {error}", shown(path)))
+}
+
+/// Writes tables as CSV to files that get their names when they are finished.
+fn table_files(folder: &Folder, tables: &[Table]) -> io::Result<Vec<WholeFile>> {
+    let mut files = Vec::new();
+    for table in tables {
+        let mut file = folder.file(&format!("{}.csv", table.name))?;
+        render::csv_table(table, &mut file)?;
+        files.push(file);
+    }
+    Ok(files)
 }
 
 /// Writes all of a file.

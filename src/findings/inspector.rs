@@ -79,8 +79,11 @@ impl Inspector {
         {
             found.add_tagged(tag, fact);
         }
-        if let (Lifetime::Volatile { .. }, Some(expiry)) = (fact.lifetime, fact.expires_at_ms) {
+        if let (Lifetime::Volatile { left_ms }, Some(expiry)) = (fact.lifetime, fact.expires_at_ms) {
             found.expiries.offer(fact, expiry);
+            if let Some(left) = left_ms {
+                found.timeline.add(left, fact.memory_bytes.unwrap_or(0));
+            }
         }
     }
 }

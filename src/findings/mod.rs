@@ -1,6 +1,6 @@
 //! Findings: what keys, classes and contracts break of what is agreed.
 //!
-//! An [`Inspector`] holds each key against the rules that a key breaks by itself, in the pass that makes the census; [`all`] adds the rules that
+//! An [`Inspector`] holds each key against the rules that a key breaks by itself, in the pass that makes the census; [`judge`] adds the rules that
 //! look at a class as a whole. Each rule is one function, in the file of its kind.
 
 mod inspector;
@@ -9,9 +9,11 @@ mod lint;
 mod name;
 mod placement;
 mod policy;
+mod register;
 mod rule;
 mod size;
 mod tally;
+mod timeline;
 mod types;
 mod unregistered;
 mod verdict;
@@ -27,8 +29,10 @@ use crate::report::Population;
 pub use inspector::Inspector;
 pub use lint::{LintFinding, Linted, Linter, Value};
 pub use policy::Policy;
+pub use register::RegisterRow;
 pub use rule::{Kind, Rule, Severities, Severity};
 pub use tally::{Breaches, Place, Tally};
+pub use timeline::{Span, Timeline};
 pub use verdict::{Baseline, Entry, Id, Shown, Status, Verdict};
 pub use view::Where;
 
@@ -65,9 +69,19 @@ pub struct Finding {
     pub message: String,
 }
 
-/// All findings of a census that was inspected by `policy`, the gravest first. Whether patterns match nothing can only be told where all keys
-/// were looked at.
-pub fn all(mut census: Census, policy: &Policy, population: &Population, all_keys: bool) -> Vec<Finding> {
+/// What there is to say of a census that was held against rules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// Findings, the gravest first.
+    pub findings: Vec<Finding>,
+    /// The permanent register.
+    pub register: Vec<RegisterRow>,
+    /// When keys will be gone: of all classes together under [`ALL`], then by class.
+    pub timelines: Vec<(String, Timeline)>,
+}
+
+/// Judges a census that was inspected by `policy`. Whether patterns match nothing can only be told where all keys were looked at.
+pub fn judge(mut census: Census, policy: &Policy, population: &Population, all_keys: bool) -> Judgement {
     census.discovered.widen();
     let memory = census.total().memory_bytes;
     let slots = std::mem::take(&mut census.slots).into_counts();
@@ -105,7 +119,15 @@ pub fn all(mut census: Census, policy: &Policy, population: &Population, all_key
         let order = |f: &Finding| (Reverse(f.severity), f.rule, Reverse(f.memory_bytes), Reverse(f.keys));
         order(a).cmp(&order(b)).then_with(|| (&a.class, &a.place).cmp(&(&b.class, &b.place)))
     });
-    found
+    let mut all = Timeline::default();
+    let of_views = views.iter().filter_map(|view| Some((view.name, &view.breaches?.timeline)));
+    let mut timelines: Vec<(String, Timeline)> = Vec::new();
+    for (name, timeline) in of_views {
+        all.merge(timeline);
+        timelines.push((name.into(), timeline.clone()));
+    }
+    timelines.insert(0, (ALL.into(), all));
+    Judgement { findings: found, register: register::rows(&views), timelines }
 }
 
 fn views<'a>(policy: &'a Policy, registered: &'a [ClassStats], discovered: &'a [(String, ClassStats)]) -> Vec<ClassView<'a>> {

@@ -4,6 +4,7 @@ use hashbrown::HashMap;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::Rule;
+use super::timeline::Timeline;
 use crate::measure::Fact;
 use crate::privacy::Sensitive;
 use crate::rdb::KeyType;
@@ -124,6 +125,8 @@ pub struct Breaches {
     tagged: HashMap<u16, TaggedSlot>,
     /// When its volatile keys expire.
     pub expiries: Expiries,
+    /// When they will be gone.
+    pub timeline: Timeline,
 }
 
 impl Breaches {
@@ -168,6 +171,7 @@ impl Breaches {
             }
         }
         self.expiries.merge(other.expiries);
+        self.timeline.merge(&other.timeline);
     }
 
     /// The keys under `mark` by what tells them apart, in order.

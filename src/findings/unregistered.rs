@@ -1,9 +1,8 @@
 //! Rules of classes without a contract, and of contracts without a class.
 
-use super::tally::Place;
 use super::view::{ClassView, Draft, keys, percent};
 use super::{Finding, Rule, name};
-use crate::contract::{Contracts, Fault, Near, Ttl};
+use crate::contract::{Class, Contracts, Fault, Near, Ttl};
 use crate::key_text;
 
 /// What a field that is still to be filled in begins with.
@@ -76,6 +75,13 @@ pub fn unmatched(view: &ClassView<'_>) -> Option<Finding> {
 /// `register-incomplete`: what a permanent class must say of itself.
 pub fn register(view: &ClassView<'_>) -> Option<Finding> {
     let contract = view.contract.filter(|contract| contract.ttl == Some(Ttl::Permanent))?;
+    let lacking = lacking(contract);
+    let message = || format!("ttl = \"permanent\" without {}", lacking.join(", "));
+    (!lacking.is_empty()).then(|| view.finding(Rule::RegisterIncomplete, Draft::of_class(view, message())))
+}
+
+/// Fields that the permanent register asks for and a contract lacks.
+pub fn lacking(contract: &Class) -> Vec<&'static str> {
     let lacks_text = |text: &Option<String>| text.is_none() || is_todo(text);
     let fields = [
         ("owner", lacks_text(&contract.owner)),
@@ -85,8 +91,5 @@ pub fn register(view: &ClassView<'_>) -> Option<Finding> {
         ("backup", contract.backup.is_none()),
         ("rebuild", contract.rebuild.is_none()),
     ];
-    let lacking: Vec<&str> = fields.into_iter().filter(|(_, lacks)| *lacks).map(|(name, _)| name).collect();
-    let message = || format!("ttl = \"permanent\" without {}", lacking.join(", "));
-    (!lacking.is_empty())
-        .then(|| view.finding(Rule::RegisterIncomplete, Draft { place: Place::Whole.into(), ..Draft::of_class(view, message()) }))
+    fields.into_iter().filter(|(_, lacks)| *lacks).map(|(name, _)| name).collect()
 }
