@@ -280,7 +280,7 @@ pub enum ContractCommand {
     /// Look for mistakes in a contracts file
     Validate(ValidateArgs),
     /// Draft a contracts file from what dumps hold
-    Discover(DiscoverArgs),
+    Discover(Box<DiscoverArgs>),
     /// Hold names of keys against the contracts, without any dump: for tests of the code that builds them
     Lint(LintArgs),
 }

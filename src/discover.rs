@@ -375,7 +375,7 @@ fn rounded(n: u64) -> u64 {
 /// Seconds in the largest unit that they are a whole number of, else in one that is near enough.
 fn lifetime(seconds: u64) -> String {
     for (unit, name) in [(86_400, 'd'), (3600, 'h'), (60, 'm')] {
-        if seconds >= unit && seconds % unit == 0 {
+        if seconds >= unit && seconds.is_multiple_of(unit) {
             return format!("{}{name}", seconds / unit);
         }
     }

@@ -56,12 +56,14 @@ impl<'c> Near<'c> {
             if matches!(pattern.tail, Tail::Rest | Tail::Repeated) {
                 continue;
             }
+            let is_tagged = contracts.classes[class].pattern.contains('{');
             for segment in &pattern.segments {
-                let regex = segment.regex();
-                if !sets.contains_key(&regex)
-                    && let Ok(set) = SegmentSet::new(std::slice::from_ref(&regex))
-                {
-                    sets.insert(regex, set);
+                for regex in [Some(segment.regex()), is_tagged.then(|| untagged(segment))].into_iter().flatten() {
+                    if !sets.contains_key(&regex)
+                        && let Ok(set) = SegmentSet::new(std::slice::from_ref(&regex))
+                    {
+                        sets.insert(regex, set);
+                    }
                 }
             }
             let texts = texts(&contracts.classes[class].pattern, &contracts.separators);
@@ -94,7 +96,7 @@ impl<'c> Near<'c> {
             .filter(|near| near.texts.iter().any(|text| text.contains('{')))
             .find(|near| {
                 near.pattern.segments.len() == segments.len()
-                    && near.pattern.segments.iter().zip(&segments).all(|(segment, text)| matches_untagged(segment, text))
+                    && near.pattern.segments.iter().zip(&segments).all(|(segment, text)| self.matches(&untagged(segment), text))
             })
             .map(|near| near.class)
     }
@@ -159,21 +161,21 @@ impl<'c> Near<'c> {
         if let Some(literal) = segment.literal() {
             return literal.as_bytes() == text;
         }
-        let mut taken = false;
-        if let Some(set) = self.sets.get(&segment.regex()) {
-            set.matches(text, |_| taken = true);
+        self.matches(&segment.regex(), text)
+    }
+
+    fn matches(&self, regex: &str, text: &[u8]) -> bool {
+        let mut matched = false;
+        if let Some(set) = self.sets.get(regex) {
+            set.matches(text, |_| matched = true);
         }
-        taken
+        matched
     }
 }
 
-/// True where the segment without its braces matches.
-fn matches_untagged(segment: &Segment, text: &[u8]) -> bool {
-    let regex = segment.regex().replace("\\x7b", "").replace("\\x7d", "");
-    let Ok(set) = SegmentSet::new(&[regex]) else { return false };
-    let mut taken = false;
-    set.matches(text, |_| taken = true);
-    taken
+/// A regular expression for what a segment matches, the braces of hash tags left out.
+fn untagged(segment: &Segment) -> String {
+    segment.regex().replace("\\x7b", "").replace("\\x7d", "")
 }
 
 /// `v1`, as patterns write it.

@@ -97,10 +97,10 @@ pub fn aligned(view: &ClassView<'_>) -> Option<Finding> {
         Some((_, Some(max))) => max.max(1),
         _ => longest.max(1),
     };
-    let all = moments.len() as u64 * weight;
+    let all = (moments.len() as u64).saturating_mul(weight);
     [(1i64, "second"), (60, "minute")].into_iter().find_map(|(seconds, unit)| {
         let (moment, sampled) = busiest(&moments, seconds * 1000)?;
-        let keys = sampled * weight;
+        let keys = sampled.saturating_mul(weight);
         let buckets = (spread as f64 / seconds as f64).max(1.0);
         let expected = skew::expected_poisson_max(all as f64 / buckets, buckets);
         if keys < FEWEST_TOGETHER || (keys as f64) < all as f64 * SHARE_TOGETHER || keys as f64 <= BEYOND_CHANCE * expected {

@@ -28,7 +28,7 @@ pub fn budget_keys(view: &ClassView<'_>) -> Option<Finding> {
 /// `budget-memory`: memory of keys that a server loads, above the peak.
 pub fn budget_memory(view: &ClassView<'_>) -> Option<Finding> {
     let budget = view.contract?.budget?;
-    let bytes = view.stats.counts.memory_bytes - view.stats.counts.expired_memory_bytes;
+    let bytes = view.stats.counts.memory_bytes.saturating_sub(view.stats.counts.expired_memory_bytes);
     let peak = peak(budget.memory_bytes?, budget.peak_factor);
     let message = || format!("{bytes} bytes; the budget is {} with a peak of {peak}", budget.memory_bytes.unwrap_or(0));
     (bytes > peak).then(|| view.finding(Rule::BudgetMemory, Draft::of_class(view, message())))

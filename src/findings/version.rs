@@ -47,6 +47,9 @@ pub fn beside(views: &[ClassView<'_>]) -> Vec<Finding> {
     older_patterns(&patterns, &separators).into_iter().map(finding).collect()
 }
 
+/// The segments of a pattern without its version, and which segment that is.
+type Versionless<'p> = (Vec<&'p str>, usize);
+
 /// A pattern of an old version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Old {
@@ -63,7 +66,7 @@ pub struct Old {
 /// The old ones among patterns, each with the version that its contract says is current: the highest of those, else the highest number, counts.
 pub fn older_patterns(patterns: &[(&str, Option<u64>)], separators: &[u8]) -> Vec<Old> {
     // Patterns by what is left without the version, and by where that was.
-    let mut groups: BTreeMap<(Vec<&str>, usize), Vec<(u64, usize)>> = BTreeMap::new();
+    let mut groups: BTreeMap<Versionless<'_>, Vec<(u64, usize)>> = BTreeMap::new();
     for (index, (pattern, _)) in patterns.iter().enumerate() {
         let segments = texts(pattern, separators);
         for (at, number) in segments.iter().enumerate().filter_map(|(at, text)| Some((at, version_number(text)?))) {

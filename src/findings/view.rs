@@ -103,7 +103,8 @@ impl Draft {
     /// The volatile keys of a class; none stands for all of them.
     pub fn of_volatile(view: &ClassView<'_>, message: String) -> Self {
         let counts = &view.stats.counts;
-        let memory = counts.memory_bytes - counts.permanent_memory_bytes - counts.expired_memory_bytes;
+        let memory =
+            counts.memory_bytes.saturating_sub(counts.permanent_memory_bytes).saturating_sub(counts.expired_memory_bytes);
         Self { place: Where::Nothing, keys: counts.volatile_keys(), memory_bytes: memory, examples: Vec::new(), message }
     }
 
