@@ -1,5 +1,6 @@
 //! Every flag, and nothing else.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,6 +9,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use rdbscope::contract;
 use rdbscope::filter::{Filter, LifetimeKind, NamePattern};
+use rdbscope::findings::Severity;
 use rdbscope::measure::{Allocator, Server};
 use rdbscope::time;
 
@@ -17,7 +19,7 @@ use crate::commands;
 #[derive(Debug, Parser)]
 #[command(name = "rdbscope", version, about, max_term_width = 100, arg_required_else_help = true, subcommand_required = true)]
 #[command(after_help = "\
-Exit codes: 0 done · 2 the command line or the contracts file is wrong · 3 an input cannot be opened or is damaged (what could be read is
+Exit codes: 0 done · 1 a rule is broken (`check`, `contract lint`) · 2 the command line or the contracts file is wrong · 3 an input cannot be opened or is damaged (what could be read is
 reported) · 4 an output could not be written")]
 pub struct Cli {
     #[command(flatten)]
@@ -62,6 +64,11 @@ pub enum Command {
     Info(InfoArgs),
     /// Look: one row for every key
     Keys(KeysArgs),
+    /// Judge: what breaks the contracts, and a gate for it (exit code 1)
+    Check(CheckArgs),
+    /// Judge: the contracts file itself, and names without any dump
+    #[command(subcommand)]
+    Contract(ContractCommand),
     /// Judge: is a dump whole and sound, to the last element
     Verify(VerifyArgs),
 }
@@ -204,6 +211,124 @@ pub struct ReportArgs {
     /// Permanent keys that are listed
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub permanent_limit: u32,
+}
+
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Findings from this severity on end the run with exit code 1
+    #[arg(long, value_enum, default_value_t = FailOn::Warning, value_name = "SEVERITY")]
+    pub fail_on: FailOn,
+    /// Accepted findings: they fail nothing until their keys grow by more than 10 % and more than 10
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Write all findings to a file that --baseline reads; fails nothing
+    #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
+    pub write_baseline: Option<PathBuf>,
+    /// Format of the findings
+    #[arg(long, value_enum, default_value_t = CheckFormat::Terminal)]
+    pub format: CheckFormat,
+    /// File to write to instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Folder to write findings.csv, permanent_register.csv and expiry_timeline.csv to; it must be empty or new
+    #[arg(long, value_name = "DIR")]
+    pub tables: Option<PathBuf>,
+    /// Write into a folder that is not empty; files of the same names are replaced
+    #[arg(long, requires = "tables")]
+    pub force: bool,
+    /// Example keys of each finding
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(..=1000))]
+    pub examples: u16,
+    /// Show key names as they are, personal data in them included
+    #[arg(long)]
+    pub show_sensitive: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    Error,
+    Warning,
+    Note,
+    Never,
+}
+
+impl FailOn {
+    /// The severity; `None` where nothing fails.
+    pub fn severity(self) -> Option<Severity> {
+        match self {
+            Self::Error => Some(Severity::Error),
+            Self::Warning => Some(Severity::Warning),
+            Self::Note => Some(Severity::Note),
+            Self::Never => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CheckFormat {
+    /// For people
+    Terminal,
+    Csv,
+    Json,
+    /// SARIF 2.1.0, for code hosts
+    Sarif,
+    /// JUnit XML, for build servers
+    Junit,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ContractCommand {
+    /// Look for mistakes in a contracts file
+    Validate(ValidateArgs),
+    /// Draft a contracts file from what dumps hold
+    Discover(Box<DiscoverArgs>),
+    /// Hold names of keys against the contracts, without any dump: for tests of the code that builds them
+    Lint(LintArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct DiscoverArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// File to write to instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct LintArgs {
+    /// Names of keys; read from standard input, one a line, where none is given
+    #[arg(value_name = "NAME")]
+    pub names: Vec<OsString>,
+    /// Contracts: what is agreed on the classes of keys (TOML)
+    #[arg(long, short, value_name = "FILE")]
+    pub contracts: PathBuf,
+    /// Names on standard input end in a zero byte, as `find -print0` writes them
+    #[arg(short = '0', long, conflicts_with = "names")]
+    pub null: bool,
+    /// Format
+    #[arg(long, value_enum, default_value_t = LintFormat::Text)]
+    pub format: LintFormat,
+    /// Findings from this severity on end the run with exit code 1
+    #[arg(long, value_enum, default_value_t = FailOn::Warning, value_name = "SEVERITY")]
+    pub fail_on: FailOn,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LintFormat {
+    /// For people
+    Text,
+    /// A list of objects, one for each name
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub struct ValidateArgs {
+    /// Contracts file (TOML)
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
 }
 
 #[derive(Debug, Args)]

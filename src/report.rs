@@ -73,6 +73,14 @@ pub enum Population {
 }
 
 impl Population {
+    /// Those that the slot records of the inputs name, else all.
+    pub fn of(outcomes: &[Outcome]) -> Self {
+        let mut recorded: Vec<u16> = outcomes.iter().flat_map(|outcome| outcome.passed.slots.iter().copied()).collect();
+        recorded.sort_unstable();
+        recorded.dedup();
+        if recorded.is_empty() { Self::All } else { Self::Recorded(recorded) }
+    }
+
     /// How many.
     pub fn len(&self) -> usize {
         match self {
@@ -172,12 +180,6 @@ impl Report {
                 _ => None,
             })
             .collect();
-        let recorded: Vec<u16> = {
-            let mut slots: Vec<u16> = outcomes.iter().flat_map(|outcome| outcome.passed.slots.iter().copied()).collect();
-            slots.sort_unstable();
-            slots.dedup();
-            slots
-        };
         let classes = shown_classes(registered_classes(registered, contracts), discovered.into_classes(), &total);
         if let Some(dump) = dumps.first() {
             advice.extend(advice::of_classes(&classes, &dump.model, separators));
@@ -189,7 +191,7 @@ impl Report {
             modules,
             databases: databases.into_iter().collect(),
             overhead_bytes,
-            population: if recorded.is_empty() { Population::All } else { Population::Recorded(recorded) },
+            population: Population::of(&outcomes),
             slots,
             classes,
             advice,

@@ -91,7 +91,7 @@ impl Skew {
 }
 
 /// Expected largest of `n` counts that are each Poisson with `mean`: the sum over k of the chance that one of them is above k.
-fn expected_poisson_max(mean: f64, n: f64) -> f64 {
+pub(crate) fn expected_poisson_max(mean: f64, n: f64) -> f64 {
     let spread = 12.0 * mean.sqrt() + 40.0;
     // Below this a count is above k as good as surely.
     let start = (mean - spread).max(0.0).floor();

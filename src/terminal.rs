@@ -9,6 +9,7 @@ use indicatif::HumanCount;
 use rdbscope::advice::{self, Advice, Kind};
 use rdbscope::analyse::Dump;
 use rdbscope::census::TTL_BUCKETS;
+use rdbscope::findings::{Severity, Status, Verdict};
 use rdbscope::key_text;
 use rdbscope::privacy::Names;
 use rdbscope::report::Report;
@@ -256,4 +257,71 @@ fn grid<const N: usize>(header: [&str; N], left: &[usize], rows: impl Iterator<I
 /// `1 key`, `1,234 keys`.
 pub fn plural(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", count_text(n), if n == 1 { one } else { many })
+}
+
+/// Findings for people: the new ones with all there is to say, the others in a line each.
+pub fn findings(verdict: &Verdict, keys: u64, colours: bool) -> String {
+    let mut text = String::new();
+    let paint = |severity: Severity| {
+        let name = severity.name();
+        match severity {
+            _ if !colours => name.to_string(),
+            Severity::Error => format!("\x1b[1;31m{name}\x1b[0m"),
+            Severity::Warning => format!("\x1b[1;33m{name}\x1b[0m"),
+            Severity::Note => format!("\x1b[1m{name}\x1b[0m"),
+        }
+    };
+    let of = |status: Status| verdict.findings.iter().filter(move |finding| finding.status == status);
+    let place = |place: &str| if place.is_empty() { String::new() } else { format!(" ({place})") };
+    // Writing to a String does not fail.
+    for finding in of(Status::New) {
+        let owner = finding.owner.as_ref().map_or_else(String::new, |owner| format!(", {owner}"));
+        let _ = writeln!(
+            text,
+            "{} {}  {}{owner}{}: {}, {}",
+            paint(finding.severity),
+            finding.rule,
+            finding.class,
+            place(&finding.place),
+            plural(finding.keys, "key", "keys"),
+            bytes_text(finding.memory_bytes),
+        );
+        let _ = writeln!(text, "  {}", finding.message);
+        for key in &finding.examples {
+            let _ = writeln!(text, "  e.g. {key}");
+        }
+        let _ = writeln!(text, "  → {}\n", finding.fix);
+    }
+    for finding in of(Status::Known) {
+        let _ = writeln!(
+            text,
+            "known    {}  {}{}: {}",
+            finding.rule,
+            finding.class,
+            place(&finding.place),
+            plural(finding.keys, "key", "keys")
+        );
+    }
+    for entry in &verdict.gone {
+        let _ = writeln!(
+            text,
+            "gone     {}  {}{}: {} before",
+            entry.id.rule,
+            entry.id.class,
+            place(&entry.id.place),
+            plural(entry.keys, "key", "keys")
+        );
+    }
+    let count = |severity: Severity| of(Status::New).filter(|finding| finding.severity == severity).count() as u64;
+    let mut sums = vec![
+        plural(count(Severity::Error), "error", "errors"),
+        plural(count(Severity::Warning), "warning", "warnings"),
+        plural(count(Severity::Note), "note", "notes"),
+    ];
+    if verdict.has_baseline {
+        sums.push(format!("{} known", count_text(of(Status::Known).count() as u64)));
+        sums.push(format!("{} gone", count_text(verdict.gone.len() as u64)));
+    }
+    let _ = writeln!(text, "{}: {}", plural(keys, "key", "keys"), sums.join(", "));
+    text
 }

@@ -8,6 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use rdbscope::contract::{Budget, Capacity, Contracts, Limits, Ttl};
+use rdbscope::findings::{Rule, Severity};
 use rdbscope::key_text;
 
 /// The segments that every generated file defines; the model below knows them by itself.
@@ -476,7 +477,6 @@ fn one() -> impl Strategy<Value = (Model, &'static [u8], Vec<u8>)> {
         .prop_flat_map(|(model, separators)| (Just(model.clone()), Just(separators), model.keys(separators)))
 }
 
-/// A model whose `<**>` has nothing in front is refused, but none is generated so.
 fn parse(models: &[Model], separators: &[u8]) -> Result<Contracts, Vec<rdbscope::contract::Mistake>> {
     Contracts::parse(&file(models, separators))
 }
@@ -601,6 +601,25 @@ fn a_tail_that_takes_more_is_wider() {
 }
 
 #[test]
+fn a_class_for_the_rest() {
+    let patterns = ["<**>", "<*>", "a:<**>", "<any+>"];
+    for (key, pattern) in [
+        ("", "<**>"),
+        (":", "<**>"),
+        ("x", "<*>"),
+        ("a", "<*>"),
+        ("a:b:", "a:<**>"),
+        ("a:b", "<any+>"),
+        ("x:y", "<any+>"),
+        ("x:", "<**>"),
+    ] {
+        assert_eq!(winner(&patterns, key).as_deref(), Some(pattern), "{key:?}");
+    }
+    let two = "[[class]]\nname = 'a'\npattern = '<**>'\n[[class]]\nname = 'b'\npattern = '<**>'\n";
+    assert!(mistakes(two)[0].starts_with("6:11: the pattern of 'b' and that of 'a' in line 3 both take the key ''"));
+}
+
+#[test]
 fn a_hash_tag_is_literal() {
     assert_eq!(
         winner(&["cart:{<tenant>:<digits>}:items"], "cart:{shop-7:1001}:items").as_deref(),
@@ -652,10 +671,6 @@ fn mistakes_in_patterns() {
     pattern_mistake("a::b", "a segment is empty: a run of separators counts as one, so write one");
     pattern_mistake("a\\xzz:b", "'a\\xzz' has an escape that key text does not have");
     pattern_mistake("", "a pattern is empty: write the text of a key, with <placeholders> for what varies");
-    pattern_mistake(
-        "<**>",
-        "a pattern of '<**>' alone would take every key: put literal text in front, or use the report's own list of unregistered classes",
-    );
 }
 
 #[test]
@@ -682,17 +697,20 @@ fn mistakes_in_classes() {
     class_mistake("ttl = { maximum = \"1h\" }", &format!("4:7: {ttl}"));
     class_mistake(
         "type = \"strin\"",
-        "4:8: no type 'strin': use string, list, set, zset, hash, stream, or the nine characters of a module's type",
+        "4:8: no type 'strin': use string, list, set, zset, hash, stream, array, or the nine characters of a module's type",
     );
     class_mistake(
         "owners = \"x\"",
         "4:1: unknown field `owners`, expected one of `name`, `pattern`, `owner`, `source`, `type`, `ttl`, `version`, `rebuild`, \
-         `delete`, `backup`, `budget`, `limits`",
+         `delete`, `backup`, `budget`, `limits`, `rules`: did you mean `owner`?",
     );
     class_mistake("version = \"v2\"", "4:11: invalid type: string \"v2\", expected u64");
     class_mistake("rebuild = \"yes\"", "4:11: invalid type: string \"yes\", expected a boolean");
     class_mistake("budget = { keys = 1, peak_factor = 0.5 }", "4:10: peak_factor is the peak over the usual: 1 or more");
-    class_mistake("budget = { key = 1 }", "4:12: unknown field `key`, expected `keys` or `peak_factor`");
+    class_mistake(
+        "budget = { key = 1 }",
+        "4:12: unknown field `key`, expected one of `keys`, `memory_bytes`, `peak_factor`: did you mean `keys`?",
+    );
     class_mistake("limits = { databases = [0] }", "4:24: databases belong into [limits] of the whole file");
     class_mistake(
         "limits = { key_bytes = \"10xb\" }",
@@ -707,6 +725,12 @@ fn mistakes_in_classes() {
         "5:8: a class needs a printable name that does not begin with '('",
     );
     class_mistake("[[class]]\nname = \"b\"", "4:1: missing field `pattern`");
+    class_mistake("rules = { ttl-lots = \"off\" }", "4:11: no rule 'ttl-lots': did you mean 'ttl-lost'?");
+    class_mistake(
+        "rules = { everything = \"off\" }",
+        "4:11: no rule 'everything': docs/rules.md lists them, and the kinds that stand for several",
+    );
+    class_mistake("rules = { ttl-lost = \"fatal\" }", "4:22: no severity 'fatal': use error, warning, note or off");
 }
 
 #[test]
@@ -754,7 +778,7 @@ fn mistakes_elsewhere() {
         ("[limits]\ndatabases = 0\n", "2:13: invalid type: integer `0`, expected a sequence".into()),
         (
             "limit = 1\n",
-            "1:1: unknown field `limit`, expected one of `separator`, `segments`, `limits`, `class`, `capacity`, `server`".into(),
+            "1:1: unknown field `limit`, expected one of `separator`, `segments`, `limits`, `class`, `capacity`, `server`, `rules`: did you mean `limits`?".into(),
         ),
         (
             "[capacity]\nmaxmemory = \"64gb\"\npolicy = \"lru\"\n",
@@ -797,6 +821,50 @@ maxmemory = \"64zb\"
 }
 
 #[test]
+fn a_mistake_of_form_hides_no_other() {
+    let text = "\
+seperator = \":\"
+[segments]
+x = 5
+[limits]
+elements = \"many\"
+pending = -1
+[[class]]
+name = \"a\"
+owners = \"x\"
+pattern = \"a:<nope>\"
+[[class]]
+name = \"b\"
+[[class]]
+name = \"c\"
+pattern = \"c\"
+ttl = 7
+limits = { databases = [0], elements = true }
+";
+    let found = mistakes(text);
+    let starts = [
+        "1:1: unknown",
+        "3:5: write",
+        "5:12: invalid",
+        "6:11: invalid",
+        "9:1: unknown",
+        "10:11: no",
+        "11:1: missing",
+        "16:7: write",
+        "17:24: databases",
+        "17:40: invalid",
+    ];
+    assert_eq!(found.len(), starts.len(), "{found:#?}");
+    for (mistake, start) in found.iter().zip(starts) {
+        assert!(mistake.starts_with(start), "{mistake} does not begin with {start}");
+    }
+    assert!(found[0].ends_with(": did you mean `separator`?"), "{}", found[0]);
+    // Of a text that is no TOML, too, more than the first.
+    let found = mistakes("a = \nb = \n[limits\n");
+    assert_eq!(found.iter().map(|m| m.split(':').next().unwrap()).collect::<Vec<_>>(), ["1", "2", "3"]);
+}
+
+#[test]
 fn every_field_has_its_value() {
     let text = r#"
 separator = [":", "/"]
@@ -812,7 +880,12 @@ string_bytes = "10KB"
 member_bytes = "10k"
 elements = 5000
 memory_bytes = "2MiB"
+pending = 30
 databases = [0, 3]
+
+[rules]
+name = "note"
+name-space = "off"
 
 [[class]]
 name    = "user-profile"
@@ -825,7 +898,8 @@ version = 2
 rebuild = true
 delete  = "expires by itself"
 backup  = false
-budget  = { keys = 2_000_000, peak_factor = 1.3 }
+budget  = { keys = 2_000_000, memory_bytes = "1gb", peak_factor = 1.3 }
+rules   = { ttl-lost = "warning" }
 
 [[class]]
 name    = "cart-items"
@@ -854,6 +928,7 @@ fragmentation  = 1.15
         member_bytes: Some(10_000),
         elements: Some(5000),
         memory_bytes: Some(2 * 1024 * 1024),
+        pending: Some(30),
     };
     assert_eq!((contracts.limits, contracts.databases.as_deref()), (limits, Some(&[0, 3][..])));
     let [profile, cart, lock] = &contracts.classes[..] else { panic!("three classes") };
@@ -864,15 +939,19 @@ fragmentation  = 1.15
     assert_eq!(profile.ttl, Some(Ttl::Range { min: seconds(120), max: seconds(150) }));
     assert_eq!((profile.version, profile.rebuild, profile.backup), (Some(2), Some(true), Some(false)));
     assert_eq!(profile.delete.as_deref(), Some("expires by itself"));
-    assert_eq!(profile.budget, Some(Budget { keys: Some(2_000_000), peak_factor: 1.3 }));
+    assert_eq!(profile.budget, Some(Budget { keys: Some(2_000_000), memory_bytes: Some(1 << 30), peak_factor: 1.3 }));
     assert_eq!(profile.limits, Limits::default());
     assert_eq!(profile.limits.or(contracts.limits), limits);
+    assert_eq!(profile.rules.of(Rule::TtlLost), Some(Some(Severity::Warning)));
+    assert_eq!((profile.line, cart.line, cart.rules.of(Rule::TtlLost)), (23, 37, None));
+    let of = |rule| contracts.rules.of(rule);
+    assert_eq!((of(Rule::NameQuote), of(Rule::NameSpace), of(Rule::TtlLost)), (Some(Some(Severity::Note)), Some(None), None));
     assert_eq!((cart.types.join(" "), cart.ttl), ("hash ReJSON-RL".into(), Some(Ttl::Permanent)));
     assert_eq!((&cart.owner, cart.version, cart.rebuild, cart.backup, cart.budget), (&None, None, None, None, None));
     let own = Limits { elements: Some(200), string_bytes: Some(1), ..limits };
     assert_eq!(cart.limits.or(contracts.limits), own);
     assert_eq!(lock.ttl, Some(Ttl::Range { min: None, max: seconds(30 * 86_400) }));
-    assert_eq!(lock.budget, Some(Budget { keys: Some(5), peak_factor: 1.0 }));
+    assert_eq!(lock.budget, Some(Budget { keys: Some(5), memory_bytes: None, peak_factor: 1.0 }));
     let capacity =
         Capacity { maxmemory: 64 << 30, policy: Some("allkeys-lfu".into()), rewrite_margin: 0.25, fragmentation: 1.15 };
     assert_eq!(contracts.capacity, Some(capacity));

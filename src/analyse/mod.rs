@@ -13,6 +13,7 @@ use crate::classify::Classifier;
 use crate::contract::Contracts;
 use crate::error::Error;
 use crate::filter::Filter;
+use crate::findings::{Inspector, Policy};
 use crate::input::{Capture, MARK_LEN};
 use crate::look;
 use crate::measure::{Allocator, Fact, FactSink, LoadConfig, Measure, SLOTS, Server};
@@ -43,6 +44,8 @@ pub struct Options {
     pub scan: ScanOptions,
     /// The server that is taken to load the dumps.
     pub server: ServerOptions,
+    /// What keys are held against.
+    pub policy: Option<Arc<Policy>>,
 }
 
 /// What is known of the server that loads the dumps; the dump, or the default, tells the rest.
@@ -343,7 +346,8 @@ fn reading_order(dumps: &[Dump]) -> Vec<usize> {
 pub fn census(dumps: &[Dump], options: &Options, progress: impl Fn(Advance) + Sync) -> (Census, Vec<Outcome>) {
     let mut outcomes: Vec<Option<Outcome>> = dumps.iter().map(|_| None).collect();
     let limits = Arc::new(ClassLimits::new(options.contracts.as_deref()));
-    let mut whole = Census::new(options.lists, Arc::clone(&limits));
+    let inspector = options.policy.clone().map(Inspector::new);
+    let mut whole = Census::new(options.lists, Arc::clone(&limits)).inspected(inspector);
     for at in reading_order(dumps) {
         let (input, dump) = (at as u32 + 1, &dumps[at]);
         let workers = Mutex::new(Vec::new());

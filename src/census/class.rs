@@ -2,6 +2,7 @@
 
 use super::{Counts, Histogram, Merge, Savings};
 use crate::contract::Ends;
+use crate::findings::Breaches;
 use crate::measure::{Fact, Lifetime};
 use crate::rdb::KeyType;
 
@@ -144,6 +145,8 @@ pub struct ClassStats {
     pub example_key: SmallestKey,
     /// The key that takes most memory, the smallest key bytes among equals.
     pub largest_key: Option<Box<[u8]>>,
+    /// What its keys break, where they were held against rules.
+    pub breaches: Option<Box<Breaches>>,
 }
 
 impl ClassStats {
@@ -235,6 +238,11 @@ impl Merge for ClassStats {
         self.savings.merge(other.savings);
         if let Some((memory, key)) = other.largest_permanent {
             self.offer_permanent(memory, &key);
+        }
+        match (&mut self.breaches, other.breaches) {
+            (Some(sum), Some(breaches)) => sum.merge(*breaches),
+            (None, breaches) => self.breaches = breaches,
+            (Some(_), None) => {}
         }
         if let Some(key) = other.example_key.get() {
             self.example_key.offer(key);

@@ -23,6 +23,7 @@ pub use top::{KeyRow, TopKeys};
 
 use crate::classify::{Class, Classifier, Discovery, Merge};
 use crate::contract::{self, Contracts, Limits};
+use crate::findings::Inspector;
 use crate::measure::{Encoding, Fact, FieldExpiry, Lifetime, TableKeys};
 use crate::rdb::KeyType;
 
@@ -162,6 +163,7 @@ pub struct Census {
     looks: looks::Looks,
     last_db: Option<(u64, PlaceCounts)>,
     last_uncounted_bytes: i64,
+    inspector: Option<Inspector>,
     /// Loaded keys by input and database: what each table of a server holds.
     pub tables: BTreeMap<(u32, u64), TableKeys>,
 }
@@ -189,8 +191,14 @@ impl Census {
             looks: looks::Looks::default(),
             last_db: None,
             last_uncounted_bytes: 0,
+            inspector: None,
             tables: BTreeMap::new(),
         }
+    }
+
+    /// The same census, which holds each key against rules as well.
+    pub fn inspected(self, inspector: Option<Inspector>) -> Self {
+        Self { inspector, ..self }
     }
 
     /// An empty census of keys of input `ordinal` that will be merged with this one: its lists take nothing that would not stay here.
@@ -203,6 +211,7 @@ impl Census {
             emptied: self.emptied.successor(),
             streams: self.streams.successor(),
             top,
+            inspector: self.inspector.clone(),
             ..Self::new(self.lists, Arc::clone(&self.limits))
         }
     }
@@ -234,6 +243,10 @@ impl Census {
             None => self.discovered.class(class.key),
         };
         stats.add(fact, ends);
+        if let Some(inspector) = &mut self.inspector {
+            let breaches = stats.breaches.get_or_insert_with(|| Box::new(inspector.fresh()));
+            inspector.inspect(fact, class.registered, breaches);
+        }
         self.entities.offer(fact, ends.tail);
         let memory = u128::from(fact.memory_bytes.unwrap_or(0));
         self.memory_squares = self.memory_squares.saturating_add(memory * memory);
@@ -407,25 +420,33 @@ impl Census {
 impl BigLimits {
     #[inline]
     fn broken_by(&self, fact: &Fact<'_>) -> bool {
-        let longest = if fact.key_type == KeyType::String { self.string_bytes } else { self.member_bytes };
-        fact.longest_seen_bytes > longest
-            || fact.elements.is_some_and(|elements| elements > self.elements)
-            || fact.memory_bytes.is_some_and(|memory| memory > self.memory_bytes)
+        self.above_of(fact).contains(&true)
+    }
+
+    /// Whether a key is above the limit of memory, of elements, of a string's bytes, of an element's bytes.
+    #[inline]
+    pub fn above_of(&self, fact: &Fact<'_>) -> [bool; 4] {
+        self.above(fact.memory_bytes, fact.elements, fact.key_type == KeyType::String, fact.longest_seen_bytes)
+    }
+
+    #[inline]
+    fn above(&self, memory: Option<u64>, elements: Option<u64>, is_string: bool, longest: u64) -> [bool; 4] {
+        [
+            memory.is_some_and(|memory| memory > self.memory_bytes),
+            elements.is_some_and(|elements| elements > self.elements),
+            is_string && longest > self.string_bytes,
+            !is_string && longest > self.member_bytes,
+        ]
     }
 
     /// Names of the limits that a listed key is above.
     pub fn rules(&self, row: &KeyRow) -> Vec<&'static str> {
-        let string = row.string_bytes.is_some_and(|bytes| bytes > self.string_bytes);
-        let member = row.string_bytes.is_none() && row.longest_seen_bytes > self.member_bytes;
-        [
-            (row.memory_bytes.is_some_and(|bytes| bytes > self.memory_bytes), "memory"),
-            (row.elements.is_some_and(|elements| elements > self.elements), "elements"),
-            (string, "string"),
-            (member, "member"),
-        ]
-        .into_iter()
-        .filter_map(|(broken, rule)| broken.then_some(rule))
-        .collect()
+        let above = self.above(row.memory_bytes, row.elements, row.string_bytes.is_some(), row.longest_seen_bytes);
+        ["memory", "elements", "string", "member"]
+            .into_iter()
+            .zip(above)
+            .filter_map(|(rule, broken)| broken.then_some(rule))
+            .collect()
     }
 
     /// Pieces that would bring a key under the limits: 1 where it is under them already, `None` where one element alone is above.

@@ -1,5 +1,7 @@
 //! The commands: each joins library stages and decides what is printed.
 
+mod check;
+mod contract;
 mod info;
 mod keys;
 mod report;
@@ -16,9 +18,12 @@ use rdbscope::contract::Contracts;
 use rdbscope::input::{self, Capture, Input, Opened, STANDARD_INPUT};
 use rdbscope::key_text;
 use rdbscope::measure::ServerConfig;
+use rdbscope::render;
 use rdbscope::scan::{ChecksumState, ScanEnd, ScanOptions};
+use rdbscope::tables::Table;
 
 use crate::cli::{Cli, Command, Global, InputArgs};
+use crate::output::{Folder, WholeFile, same_file};
 use crate::terminal::plural;
 
 /// How a run ended; the worst of what happened.
@@ -26,6 +31,8 @@ use crate::terminal::plural;
 pub enum Exit {
     /// Done.
     Done = 0,
+    /// A rule that the user set is broken.
+    Broken = 1,
     /// The command line is wrong.
     Usage = 2,
     /// An input cannot be opened or is damaged.
@@ -54,6 +61,8 @@ pub fn run(cli: &Cli) -> Exit {
         Command::Report(args) => report::run(&cli.global, args),
         Command::Info(args) => info::run(&cli.global, args),
         Command::Keys(args) => keys::run(&cli.global, args),
+        Command::Check(args) => check::run(&cli.global, args),
+        Command::Contract(command) => contract::run(&cli.global, command),
         Command::Verify(args) => verify::run(&cli.global, args),
     })
 }
@@ -351,6 +360,31 @@ fn explain_end(global: &Global, dump: &Dump, end: &ScanEnd) {
         };
         warn(global, &format!("{name}: {n} after the RDB end {what}"));
     }
+}
+
+/// Begins a file that must be none of the inputs.
+fn new_file(path: &Path, input: &InputArgs) -> Result<WholeFile, String> {
+    if input.dumps.iter().chain(&input.contracts).any(|input| same_file(input, path)) {
+        return Err(format!("{}: is one of the inputs: name another file", shown(path)));
+    }
+    WholeFile::create(path).map_err(|error| format!("{}: {error}", shown(path)))
+}
+
+/// Writes tables as CSV to files that get their names when they are finished.
+fn table_files(folder: &Folder, tables: &[Table]) -> io::Result<Vec<WholeFile>> {
+    let mut files = Vec::new();
+    for table in tables {
+        let mut file = folder.file(&format!("{}.csv", table.name))?;
+        render::csv_table(table, &mut file)?;
+        files.push(file);
+    }
+    Ok(files)
+}
+
+/// Writes all of a file.
+fn finish(mut file: WholeFile, text: &[u8]) -> io::Result<()> {
+    file.write_all(text)?;
+    file.finish()
 }
 
 /// Prints to standard output; a closed pipe ends quietly.

@@ -6,13 +6,12 @@ use rdbscope::analyse::{self, Dump, Options};
 use rdbscope::census::ListLimits;
 use rdbscope::measure::LoadConfig;
 use rdbscope::privacy::Names;
-use rdbscope::render;
 use rdbscope::report::Report;
 use rdbscope::tables::{self, Table};
 use rdbscope::time;
 use serde_json::{Value, json};
 
-use super::{Exit, are_twins, colours, complain, explain, open, options, print, shown, warn};
+use super::{Exit, are_twins, colours, complain, explain, open, options, print, shown, table_files, warn};
 use crate::cli::{Global, ReportArgs};
 use crate::output::{Folder, WholeFile};
 use crate::progress::Progress;
@@ -53,6 +52,11 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
         let (first, second) = (dumps[first].name(), dumps[second].name());
         warn(global, &format!("{first} and {second} both hold {slots} slots: keys in them may be counted twice"));
     }
+    if options.filter.is_empty() && !report.is_partial() {
+        for class in report.classes.iter().filter(|class| class.registered && class.stats.counts.keys == 0) {
+            warn(global, &format!("class '{}': no key matches its pattern {}", class.name, class.pattern));
+        }
+    }
     // A name that was asked for is a name that is shown.
     let filter = args.input.filter.to_string();
     let filter = names.of_text(&filter);
@@ -71,12 +75,7 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
 
 fn write(folder: &Folder, tables: &[Table], manifest: &Value) -> io::Result<()> {
     // All are written before any gets its name.
-    let mut files = Vec::new();
-    for table in tables {
-        let mut file = folder.file(&format!("{}.csv", table.name))?;
-        render::csv_table(table, &mut file)?;
-        files.push(file);
-    }
+    let mut files = table_files(folder, tables)?;
     let mut file = folder.file("manifest.json")?;
     writeln!(file, "{manifest:#}")?;
     files.push(file);

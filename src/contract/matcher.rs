@@ -164,7 +164,7 @@ impl Building {
 
 fn place(nodes: &mut Vec<Building>, pattern: &Pattern, rank: Rank) {
     let mut at = 0;
-    let last = pattern.segments.len() - 1;
+    let last = pattern.segments.len().saturating_sub(1);
     for (depth, segment) in pattern.segments.iter().enumerate() {
         // Ranks come in ascending order: the first at a node is its best.
         nodes[at].best.get_or_insert(rank);

@@ -108,13 +108,6 @@ impl Pattern {
                 }
             }
         }
-        if segments.is_empty() {
-            return Err(
-                "a pattern of '<**>' alone would take every key: put literal text in front, or use the report's own list of \
-                        unregistered classes"
-                    .into(),
-            );
-        }
         Ok(Self { segments, tail })
     }
 
@@ -189,6 +182,11 @@ fn escape(text: &str) -> String {
     text.bytes()
         .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("\\x{byte:02x}") })
         .collect()
+}
+
+/// The segments of a pattern as they were written; nothing where it is no pattern.
+pub(crate) fn texts<'t>(pattern: &'t str, separators: &[u8]) -> Vec<&'t str> {
+    split(pattern, separators).unwrap_or_default()
 }
 
 /// Splits at separators that stand outside placeholders.
@@ -272,7 +270,7 @@ fn unknown(name: &str, definitions: &Definitions) -> String {
 }
 
 /// How many letters are to be put in, taken out or changed between two names, whatever their case.
-fn distance(a: &str, b: &str) -> usize {
+pub(crate) fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.to_lowercase(), b.to_lowercase());
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (i, x) in a.chars().enumerate() {

@@ -1,0 +1,127 @@
+//! `rdbscope check`.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use rdbscope::analyse::{self, Outcome};
+use rdbscope::findings::{self, Baseline, Judgement, Policy, Verdict};
+use rdbscope::privacy::Names;
+use rdbscope::report::Population;
+use rdbscope::{render, tables};
+
+use super::{Exit, are_twins, colours, complain, explain, finish, new_file, note, open, options, print, shown, table_files};
+use crate::cli::{CheckArgs, CheckFormat, Global};
+use crate::output::{Folder, WholeFile};
+use crate::progress::Progress;
+use crate::terminal::{self, plural};
+
+pub fn run(global: &Global, args: &CheckArgs) -> Exit {
+    let mut options = match options(global, &args.input) {
+        Ok(options) => options,
+        Err(exit) => return exit,
+    };
+    let baseline = match args.baseline.as_deref().map(baseline).transpose() {
+        Ok(baseline) => baseline,
+        Err(exit) => return exit,
+    };
+    let policy = Arc::new(Policy::new(options.contracts.clone(), usize::from(args.examples)));
+    options.policy = Some(Arc::clone(&policy));
+    // Before the long run: a path that cannot be written to is found at once.
+    let mut files = Vec::new();
+    for path in [args.output.as_deref().filter(|path| path.as_os_str() != "-"), args.write_baseline.as_deref()] {
+        let file = path.map(|path| new_file(path, &args.input)).transpose();
+        match file {
+            Ok(file) => files.push(file),
+            Err(why) => {
+                complain(&why);
+                return Exit::Output;
+            }
+        }
+    }
+    let folder = match args.tables.as_deref().map(|path| (path, Folder::prepare(path, args.force))) {
+        None => None,
+        Some((_, Ok(folder))) => Some(folder),
+        Some((path, Err(error))) => {
+            complain(&format!("{}: {error}", shown(path)));
+            return Exit::Output;
+        }
+    };
+    let (dumps, mut exit) = open(global, &args.input.dumps, &options);
+    if dumps.is_empty() {
+        return exit;
+    }
+    let bytes = dumps.iter().map(|dump| dump.input.progress_bytes()).sum();
+    let progress = Progress::new(bytes, global.quiet);
+    let (census, outcomes) = analyse::census(&dumps, &options, |advance| progress.advance(advance));
+    drop(progress);
+    if are_twins(&dumps, &outcomes.iter().map(|outcome| &outcome.end).collect::<Vec<_>>()) {
+        return Exit::Input;
+    }
+    for (dump, outcome) in dumps.iter().zip(&outcomes) {
+        exit = exit.max(explain(global, dump, outcome));
+    }
+    let keys = census.total().keys;
+    let walked = outcomes.iter().map(|outcome| outcome.passed.keys).sum::<u64>();
+    let all_keys = options.filter.is_empty() && !outcomes.iter().any(Outcome::is_partial);
+    let names = if args.show_sensitive { Names::Exact } else { Names::Masked };
+    let Judgement { findings, register, timelines } = findings::judge(census, &policy, &Population::of(&outcomes), all_keys);
+    let verdict = Verdict::new(findings, &names, baseline.as_ref());
+    if let Some(folder) = folder {
+        let tables = [
+            tables::findings_table(&verdict),
+            tables::permanent_register(&register, &names),
+            tables::expiry_timeline(&timelines, &names),
+        ];
+        if let Err(error) = table_files(&folder, &tables).and_then(|files| files.into_iter().try_for_each(WholeFile::finish)) {
+            complain(&format!("cannot write the tables: {error}"));
+            exit = exit.max(Exit::Output);
+        }
+    }
+    let filter = args.input.filter.to_string();
+    let filter = names.of_text(&filter);
+    if !filter.is_empty() {
+        note(global, &format!("filtered: {keys} of {walked} keys matched {filter}"));
+    }
+    let file = args.input.contracts.as_deref().map(|path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy());
+    let text = match args.format {
+        CheckFormat::Terminal => Ok(terminal::findings(&verdict, keys, colours(global) && args.output.is_none()).into_bytes()),
+        CheckFormat::Csv => {
+            let mut out = Vec::new();
+            render::csv_table(&tables::findings_table(&verdict), &mut out).map(|()| out)
+        }
+        CheckFormat::Json => Ok(format!("{:#}\n", render::findings_json(&verdict)).into_bytes()),
+        CheckFormat::Sarif => Ok(format!("{:#}\n", render::sarif(&verdict, file.as_deref())).into_bytes()),
+        CheckFormat::Junit => Ok(render::junit(&verdict, args.fail_on.severity()).into_bytes()),
+    };
+    let mut files = files.into_iter();
+    let written = text.and_then(|text| match files.next().flatten() {
+        Some(file) => finish(file, &text).map(|()| Exit::Done),
+        None => Ok(print(&text)),
+    });
+    let accepted = files.next().flatten().map(|file| finish(file, Baseline::of(&verdict.findings).to_json().as_bytes()));
+    match written.and_then(|printed| accepted.transpose().map(|accepted| (printed, accepted))) {
+        Ok((printed, accepted)) => {
+            exit = exit.max(printed);
+            if accepted.is_some() {
+                note(global, &format!("{} accepted", plural(verdict.findings.len() as u64, "finding", "findings")));
+                return exit;
+            }
+        }
+        Err(error) => {
+            complain(&format!("cannot write the findings: {error}"));
+            exit = exit.max(Exit::Output);
+        }
+    }
+    let is_broken = args.fail_on.severity().is_some_and(|fail_on| verdict.is_broken(fail_on));
+    exit.max(if is_broken { Exit::Broken } else { Exit::Done })
+}
+
+/// Reads a baseline; complains of what is wrong with it.
+fn baseline(path: &Path) -> Result<Baseline, Exit> {
+    let read = fs::read_to_string(path).map_err(|error| error.to_string());
+    read.and_then(|text| Baseline::parse(&text)).map_err(|why| {
+        complain(&format!("{}: {why}", shown(path)));
+        Exit::Usage
+    })
+}
