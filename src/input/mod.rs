@@ -27,7 +27,7 @@ use stream::{START, Source, Stream};
 pub use decode::Fault;
 pub use folder::{Found, dumps_in};
 pub use kind::{Capture, MARK_LEN};
-pub use windows::{Rest, WINDOW_BYTES, Whole, Window, Windows};
+pub use windows::{Rest, StreamWindows, WINDOW_BYTES, Whole, Window, Windows};
 
 /// The path that stands for standard input.
 pub const STANDARD_INPUT: &str = "-";
@@ -164,7 +164,7 @@ impl Input {
     pub fn windows(&self, window_bytes: usize) -> Box<dyn Windows + '_> {
         match &self.content {
             Content::Whole(stored, range) => Box::new(Whole(stored.get(range.clone()).unwrap_or_default())),
-            Content::Stream(stream) => Box::new(windows::StreamWindows::new(stream.reader(), window_bytes)),
+            Content::Stream(stream) => Box::new(StreamWindows::new(stream.reader(), window_bytes)),
         }
     }
 

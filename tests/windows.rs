@@ -1,0 +1,120 @@
+//! A stream in windows gives what the whole dump gives, also where it is damaged: records, faults, checksums, what follows.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+mod support;
+#[path = "support/writer.rs"]
+#[allow(dead_code)]
+mod writer;
+
+use std::io::Cursor;
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+
+use rdbscope::input::{StreamWindows, Whole, Windows};
+use rdbscope::rdb::{Frame, RecordHead, RecordTail, Sink};
+use rdbscope::scan::{self, Head, ScanEnd, ScanOptions};
+use writer::Random;
+
+/// What is seen of a dump, in file order.
+#[derive(Default)]
+struct Seen(Vec<(u64, u64, Vec<u8>, u64)>);
+
+impl Sink for Seen {
+    fn frame(&mut self, _frame: Frame<'_>, bytes: u64) {
+        self.0.push((0, u64::MAX, Vec::new(), bytes));
+    }
+
+    fn end(&mut self, head: &RecordHead<'_>, tail: &RecordTail) {
+        self.0.push((head.offset, head.db, head.key.to_vec(), tail.serialized_bytes));
+    }
+}
+
+type Read = (Vec<(u64, u64, Vec<u8>, u64)>, ScanEnd);
+
+fn read(windows: &mut dyn Windows, bytes: &[u8], piece_bytes: u64) -> Read {
+    let head = Head::read(bytes).unwrap();
+    let mut all = Vec::new();
+    let work = |(): &mut (), piece: &scan::Piece<'_>| {
+        let mut seen = Seen::default();
+        let _ = piece.walk(&mut seen);
+        seen.0
+    };
+    let mut collect = |seen: Vec<(u64, u64, Vec<u8>, u64)>, _: u64| {
+        all.extend(seen);
+        ControlFlow::Continue(())
+    };
+    let options = ScanOptions { piece_bytes, ..ScanOptions::default() };
+    let mut end = scan::scan_windows(windows, &head, options, &Mutex::new(Vec::new()), || (), work, &mut collect);
+    // What a window grew to depends on windows.
+    end.window_grown_to = None;
+    (all, end)
+}
+
+#[track_caller]
+fn same(bytes: &[u8], window: usize, piece_bytes: u64, what: &str) {
+    if Head::read(bytes).is_err() {
+        return;
+    }
+    let whole = read(&mut Whole(bytes), bytes, 1 << 20);
+    let stream = || StreamWindows::new(Box::new(Cursor::new(bytes.to_vec())), window);
+    let windowed = read(&mut stream(), bytes, piece_bytes);
+    assert_eq!(windowed.1, whole.1, "{what}, windows of {window}");
+    assert!(windowed.0 == whole.0, "{what}, windows of {window}: {} and {}", windowed.0.len(), whole.0.len());
+}
+
+fn small_dumps() -> Vec<(String, Vec<u8>)> {
+    let all = support::all_dumps().into_iter().map(|path| (support::name(&path), std::fs::read(path).unwrap()));
+    all.filter(|(_, bytes)| bytes.len() < 40_000).collect()
+}
+
+#[test]
+fn every_size_of_a_window() {
+    for (name, bytes) in small_dumps().into_iter().filter(|(_, bytes)| bytes.len() < 3000) {
+        for window in 64..200 {
+            same(&bytes, window, 1 + window as u64 * 3, &name);
+        }
+    }
+}
+
+/// What a declared length says of the bytes that are left does not depend on how many of them are in the window.
+#[test]
+fn absurd_counts() {
+    for bits in [20u32, 40, 47, 48, 60, 63] {
+        let record = [&[1, 1, b'l', 0x81][..], &(1u64 << bits).to_be_bytes(), &[1, b'x'].repeat(300)].concat();
+        let bytes = support::dump(b"REDIS0010", &[&[0xfe, 0, 0, 1, b'a', 1, b'v'][..], &record].concat());
+        for window in [64, 100, 500, 5000] {
+            same(&bytes, window, 1000, &format!("2^{bits} elements"));
+        }
+    }
+}
+
+#[test]
+fn damaged_dumps() {
+    let dumps = small_dumps();
+    assert!(dumps.len() > 10);
+    let mut random = Random::new(7);
+    for round in 0..4000 {
+        let (name, bytes) = &dumps[random.below(dumps.len() as u64) as usize];
+        let mut bytes = bytes.clone();
+        for _ in 0..random.between(1, 3) {
+            let at = random.below(bytes.len() as u64) as usize;
+            match random.below(5) {
+                0 => bytes[at] = random.next() as u8,
+                1 => bytes[at] ^= 1 << random.below(8),
+                2 => bytes.truncate(at.max(9)),
+                3 => {
+                    let end = bytes.len().min(at + random.below(40) as usize);
+                    bytes[at..end].fill(if random.percent(50) { 0 } else { 0xff });
+                }
+                _ => {
+                    let n = random.below(20) as usize;
+                    let more = random.bytes(n);
+                    bytes.splice(at..at, more);
+                }
+            }
+        }
+        let most = if random.percent(50) { 200 } else { 20_000 };
+        let window = 64 + random.below(most) as usize;
+        same(&bytes, window, 1 + random.below(5000), &format!("round {round}, {name}"));
+    }
+}
