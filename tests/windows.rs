@@ -1,6 +1,9 @@
 //! A stream in windows gives what the whole dump gives, also where it is damaged: records, faults, checksums, what follows.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
+#[path = "support/stored.rs"]
+#[allow(dead_code)]
+mod stored;
 mod support;
 #[path = "support/writer.rs"]
 #[allow(dead_code)]
@@ -8,9 +11,11 @@ mod writer;
 
 use std::io::Cursor;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Mutex;
 
-use rdbscope::input::{StreamWindows, Whole, Windows};
+use rdbscope::analyse::{self, Dump, Options};
+use rdbscope::input::{Input, StreamWindows, Whole, Windows};
 use rdbscope::rdb::{Frame, RecordHead, RecordTail, Sink};
 use rdbscope::scan::{self, Head, ScanEnd, ScanOptions};
 use writer::Random;
@@ -62,6 +67,27 @@ fn same(bytes: &[u8], window: usize, piece_bytes: u64, what: &str) {
     assert!(windowed.0 == whole.0, "{what}, windows of {window}: {} and {}", windowed.0.len(), whole.0.len());
 }
 
+/// One to three changes: bytes, bits, cuts, runs, insertions.
+fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
+    for _ in 0..random.between(1, 3) {
+        let at = random.below(bytes.len() as u64) as usize;
+        match random.below(5) {
+            0 => bytes[at] = random.next() as u8,
+            1 => bytes[at] ^= 1 << random.below(8),
+            2 => bytes.truncate(at.max(9)),
+            3 => {
+                let end = bytes.len().min(at + random.below(40) as usize);
+                bytes[at..end].fill(if random.percent(50) { 0 } else { 0xff });
+            }
+            _ => {
+                let n = random.below(20) as usize;
+                let more = random.bytes(n);
+                bytes.splice(at..at, more);
+            }
+        }
+    }
+}
+
 fn small_dumps() -> Vec<(String, Vec<u8>)> {
     let all = support::all_dumps().into_iter().map(|path| (support::name(&path), std::fs::read(path).unwrap()));
     all.filter(|(_, bytes)| bytes.len() < 40_000).collect()
@@ -96,25 +122,43 @@ fn damaged_dumps() {
     for round in 0..4000 {
         let (name, bytes) = &dumps[random.below(dumps.len() as u64) as usize];
         let mut bytes = bytes.clone();
-        for _ in 0..random.between(1, 3) {
-            let at = random.below(bytes.len() as u64) as usize;
-            match random.below(5) {
-                0 => bytes[at] = random.next() as u8,
-                1 => bytes[at] ^= 1 << random.below(8),
-                2 => bytes.truncate(at.max(9)),
-                3 => {
-                    let end = bytes.len().min(at + random.below(40) as usize);
-                    bytes[at..end].fill(if random.percent(50) { 0 } else { 0xff });
-                }
-                _ => {
-                    let n = random.below(20) as usize;
-                    let more = random.bytes(n);
-                    bytes.splice(at..at, more);
-                }
-            }
-        }
+        damage(&mut bytes, &mut random);
         let most = if random.percent(50) { 200 } else { 20_000 };
         let window = 64 + random.below(most) as usize;
         same(&bytes, window, 1 + random.below(5000), &format!("round {round}, {name}"));
     }
+}
+
+/// Whatever becomes of what a dump is stored in: an end in time, and never more keys than there were.
+#[test]
+fn damaged_forms() {
+    let bytes = std::fs::read(support::fixtures().join("truth/redis-7.0.15-lfu.rdb")).unwrap();
+    let whole = read(&mut Whole(&bytes), &bytes, 1 << 20).0.len();
+    let members: [(&str, u64, &[u8]); 2] = [("nodes.conf", 5, b"none"), ("dump.rdb", 7, &bytes)];
+    let forms = [
+        ("gzip", stored::gzip(&bytes)),
+        ("zstd", stored::zstd(&bytes)),
+        ("lz4", stored::lz4(&bytes)),
+        ("bzip2", stored::bzip2(&bytes)),
+        ("xz", stored::xz(&bytes)),
+        ("envelope", stored::envelope(&bytes)),
+        ("tar", stored::tar(&members)),
+        ("tar.zst", stored::zstd(&stored::tar(&members))),
+        ("capture", [&b"$EOF:0123456789abcdef0123456789abcdef01234567\r\n"[..], &bytes].concat()),
+    ];
+    let options = Options::default();
+    let mut random = Random::new(11);
+    let mut opened = 0;
+    for round in 0..300 {
+        for (form, sound) in &forms {
+            let mut damaged = sound.clone();
+            damage(&mut damaged, &mut random);
+            let Ok(input) = Input::in_memory(Path::new("damaged"), damaged) else { continue };
+            let Ok(dump) = Dump::new(input, &options) else { continue };
+            opened += 1;
+            let (_, outcomes) = analyse::census(&[dump], &options, |_| ());
+            assert!(outcomes[0].passed.keys as usize <= whole, "round {round}, {form}");
+        }
+    }
+    assert!(opened > 1000, "{opened} could be opened");
 }

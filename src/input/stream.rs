@@ -15,7 +15,7 @@ use super::kind::Kind;
 pub(super) const START: usize = 64 << 10;
 
 /// Most decoders behind one another.
-const MOST_LAYERS: usize = 5;
+const MOST_LAYERS: usize = 3;
 
 /// Where the stored bytes are.
 #[derive(Clone)]

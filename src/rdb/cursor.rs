@@ -30,7 +30,7 @@ pub enum Str<'a> {
 }
 
 /// More bytes than any file has.
-const MOST_BYTES: u64 = 1 << 48;
+pub(super) const MOST_BYTES: u64 = 1 << 48;
 
 /// Longest decimal text of an `i64`.
 pub const INT_TEXT: usize = 20;
