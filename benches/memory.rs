@@ -45,7 +45,7 @@ impl<const MEMORY: bool> PieceSink for Worker<MEMORY> {
 
     #[inline]
     fn fact(&mut self, fact: &Fact<'_>) {
-        self.census.add(fact, self.classifier.classify(fact.key, false));
+        self.census.add(fact, self.classifier.classify(fact.key));
     }
 }
 

@@ -87,11 +87,11 @@ fn by_key(criterion: &mut Criterion) {
         });
     });
     group.bench_function("class of a known shape", |b| {
-        let shapes: Vec<Shape> = keys.iter().map(|key| shape_of(key, &separators)).collect();
+        let mut classifier = Classifier::default();
         let mut classes = Discovery::<ClassStats>::default();
         b.iter(|| {
-            for shape in &shapes {
-                black_box(classes.class(shape).0.counts.keys);
+            for key in &keys {
+                black_box(classes.class(classifier.classify(black_box(key)).key).0.counts.keys);
             }
         });
     });
@@ -102,7 +102,7 @@ fn by_key(criterion: &mut Criterion) {
     group.bench_function("add to a census", |b| {
         let mut census = Census::new(ListLimits::default(), Arc::new(ClassLimits::new(None)));
         let mut classifier = Classifier::default();
-        b.iter(|| facts.iter().for_each(|fact| census.add(black_box(fact), classifier.classify(fact.key, false))));
+        b.iter(|| facts.iter().for_each(|fact| census.add(black_box(fact), classifier.classify(fact.key))));
     });
     group.bench_function("histogram", |b| {
         let mut histogram = Histogram::default();
@@ -147,12 +147,6 @@ fn by_contract(criterion: &mut Criterion) {
         });
     }
     group.finish();
-}
-
-fn shape_of(key: &[u8], separators: &Separators) -> Shape {
-    let mut shape = Shape::default();
-    shape.take(key, separators);
-    shape
 }
 
 fn by_value(criterion: &mut Criterion) {

@@ -101,19 +101,21 @@ impl Filter {
             && self.min_memory.is_none()
     }
 
-    /// The class of a key that is asked for; `None` where it is not. The shape is taken as [`Classifier::classify`] says.
-    #[inline]
-    pub fn admit<'c>(&self, classifier: &'c mut Classifier, fact: &Fact<'_>, with_shape: bool) -> Option<Class<'c>> {
-        if self.is_empty() {
-            return Some(classifier.classify(fact.key, with_shape));
-        }
+    /// The same, unless nothing is asked for: to be found out once, not for every key.
+    pub fn active(&self) -> Option<&Self> {
+        (!self.is_empty()).then_some(self)
+    }
+
+    /// The class of a key that is asked for; `None` where it is not.
+    #[inline(never)]
+    pub fn admit<'c>(&self, classifier: &'c mut Classifier, fact: &Fact<'c>) -> Option<Class<'c>> {
         let contracts = classifier.contracts().map(Arc::clone);
-        let class = classifier.classify(fact.key, with_shape);
-        self.takes(fact, class, contracts.as_deref()).then_some(class)
+        let mut class = classifier.classify(fact.key);
+        self.takes(fact, &mut class, contracts.as_deref()).then_some(class)
     }
 
     /// True where the key, of `class` by `contracts`, is asked for.
-    fn takes(&self, fact: &Fact<'_>, class: Class<'_>, contracts: Option<&Contracts>) -> bool {
+    fn takes(&self, fact: &Fact<'_>, class: &mut Class<'_>, contracts: Option<&Contracts>) -> bool {
         let lifetime = match fact.lifetime {
             Lifetime::Permanent => LifetimeKind::Permanent,
             Lifetime::Volatile { .. } => LifetimeKind::Volatile,
@@ -132,12 +134,12 @@ impl Filter {
 
 /// True where a key of `class` belongs to the class called `name`: by contract, else by its shape. In the name, `<*>` stands for the words that
 /// a report has collapsed, and a kind of identifier for the narrower ones that it has taken in.
-fn is_class(name: &str, class: Class<'_>, contracts: Option<&Contracts>) -> bool {
+fn is_class(name: &str, class: &mut Class<'_>, contracts: Option<&Contracts>) -> bool {
     if let Some(registered) = class.registered.zip(contracts).and_then(|(at, contracts)| contracts.classes.get(at)) {
         return registered.name == name;
     }
     let mut rest = name.as_bytes();
-    for (part, literal) in class.shape.parts() {
+    for (part, literal) in class.key.shape().parts() {
         // The separator in front of a part belongs to it.
         let start = part.first().filter(|first| rest.first() == Some(first)).map_or(0, |_| 1);
         let collapsed = || rest.get(start..).and_then(|rest| rest.strip_prefix(b"<*>")).filter(|_| literal);

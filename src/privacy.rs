@@ -256,14 +256,10 @@ fn mask(key: &[u8]) -> Cow<'_, [u8]> {
 
 fn redact(key: &[u8], secret: &[u8; 32], separators: &Separators) -> Vec<u8> {
     let mut out = Vec::with_capacity(key.len() + 32);
-    let mut rest = Some(key);
-    while let Some(key) = rest {
-        let (segment, after) = separators.split(key);
-        redact_segment(segment, secret, &mut out);
-        let next = after.map_or(key.len(), |after| key.len() - after.len());
+    for segment in separators.segments(key) {
         // The run of separators stays as it is.
-        out.extend_from_slice(&key[segment.len()..next]);
-        rest = after;
+        out.extend_from_slice(segment.front);
+        redact_segment(segment.text, secret, &mut out);
     }
     out
 }

@@ -341,7 +341,7 @@ fn big_keys(census: &mut Census, classifier: &mut Classifier) -> Vec<BigKey> {
     rows.into_iter()
         .map(|(row, top)| {
             let Look { payload_bytes, largest_element_bytes } = census.looked_at(&row);
-            let limits = limits.of(classifier.classify(&row.key, false).registered);
+            let limits = limits.of(classifier.classify(&row.key).registered);
             let mut rules = limits.rules(&row);
             rules.extend(top.then_some("top"));
             let (class, parts) = (census.class_name(&row.key, classifier), limits.parts(&row));

@@ -353,7 +353,7 @@ pub fn census(dumps: &[Dump], options: &Options, progress: impl Fn(Advance) + Sy
         let new_worker = || CensusWorker {
             census: fresh(),
             classifier: Classifier::new(options.contracts.clone()),
-            filter: &options.filter,
+            filter: options.filter.active(),
             opens_above: limits.smallest_member(),
         };
         let finish = |worker: &mut CensusWorker<'_>| std::mem::replace(&mut worker.census, fresh());
@@ -391,7 +391,7 @@ impl<P: Fn(Advance) + Sync> CollectPieces<Census> for CensusPieces<'_, P> {
 struct CensusWorker<'o> {
     census: Census,
     classifier: Classifier,
-    filter: &'o Filter,
+    filter: Option<&'o Filter>,
     opens_above: u64,
 }
 
@@ -403,7 +403,11 @@ impl PieceSink for CensusWorker<'_> {
     #[inline]
     fn fact(&mut self, fact: &Fact<'_>) {
         let Self { census, classifier, filter, .. } = self;
-        if let Some(class) = filter.admit(classifier, fact, false) {
+        let class = match filter {
+            None => Some(classifier.classify(fact.key)),
+            Some(filter) => filter.admit(classifier, fact),
+        };
+        if let Some(class) = class {
             census.add(fact, class);
         }
     }

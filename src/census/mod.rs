@@ -231,7 +231,7 @@ impl Census {
         self.slots.add(fact);
         let (stats, ends) = match class.registered.and_then(|at| self.registered.get_mut(at)) {
             Some(stats) => (stats, class.ends),
-            None => self.discovered.class(class.shape),
+            None => self.discovered.class(class.key),
         };
         stats.add(fact, ends);
         self.entities.offer(fact, ends.tail);
@@ -347,10 +347,10 @@ impl Census {
     }
 
     fn of_class(&self, key: &[u8], classifier: &mut Classifier, registered_as: impl Fn(&contract::Class) -> &String) -> String {
-        let registered = classifier.classify(key, false).registered;
+        let registered = classifier.classify(key).registered;
         match registered.zip(classifier.contracts()).and_then(|(at, contracts)| contracts.classes.get(at)) {
             Some(class) => registered_as(class).clone(),
-            None => self.discovered.name(classifier.classify(key, true).shape),
+            None => self.discovered.name(classifier.classify(key).key.shape()),
         }
     }
 

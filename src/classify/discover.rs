@@ -7,7 +7,9 @@ use std::borrow::Cow;
 
 use hashbrown::HashMap;
 
+use super::UntypedKey;
 use super::shape::Shape;
+use super::stems::{ByStem, Marks};
 use crate::contract::Ends;
 
 /// Distinct literal values of a first segment above which they collapse.
@@ -56,6 +58,10 @@ struct Node {
     class: Option<ClassId>,
     /// Children that were taken in by wider ones, and those.
     widened: HashMap<Text, Text>,
+    /// Children by the stems of segments that led to them.
+    stems: ByStem<NodeId>,
+    /// What [`Discovery::known`] says of the shape that ends here.
+    known: Option<(ClassId, Ends)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -81,14 +87,48 @@ impl<T> Default for Discovery<T> {
 }
 
 impl<T: Merge> Discovery<T> {
-    /// Statistics of the class of `shape`, which is made where it is new, and the literal ends of the shape.
+    /// Statistics of the class of `key`, which is made where it is new, and the literal ends of the key's shape.
     #[inline]
-    pub fn class(&mut self, shape: &Shape) -> (&mut T, Ends) {
-        let (id, ends) = match self.known.get(shape.text()) {
-            Some(&found) => found,
-            None => self.place(shape),
+    pub fn class(&mut self, key: UntypedKey<'_>) -> (&mut T, Ends) {
+        let marks = Marks::of(key.bytes, key.separators);
+        let (id, ends) = match marks.as_ref().and_then(|marks| self.by_stems(marks)) {
+            Some(found) => found,
+            None => self.by_shape(key, marks.as_ref()),
         };
         (self.stats(id), ends)
+    }
+
+    /// The class of a key, where one whose shape has the same stems came before.
+    #[inline]
+    fn by_stems(&self, marks: &Marks) -> Option<(ClassId, Ends)> {
+        let mut node = self.nodes.first()?;
+        for stem in marks.stems() {
+            node = self.nodes.get(node.stems.get(stem?)?.0 as usize)?;
+        }
+        node.known
+    }
+
+    #[inline(never)]
+    fn by_shape(&mut self, mut key: UntypedKey<'_>, marks: Option<&Marks>) -> (ClassId, Ends) {
+        let shape = key.shape();
+        let Some(&found) = self.known.get(shape.text()) else { return self.place(shape) };
+        if let Some(marks) = marks {
+            self.learn(shape, marks, found);
+        }
+        found
+    }
+
+    /// Keeps how the stems of a shape that is known as it is typed lead to its class.
+    fn learn(&mut self, shape: &Shape, marks: &Marks, found: (ClassId, Ends)) {
+        let mut node = ROOT;
+        for ((part, _), stem) in shape.parts().zip(marks.stems()) {
+            let place = &mut self.nodes[node.0 as usize];
+            // Crowded by now, or in need of a closer look each time.
+            let (Some(child), Some(stem)) = (place.children.get(part), stem) else { return };
+            place.stems.learn(stem, child.node);
+            node = child.node;
+        }
+        self.nodes[node.0 as usize].known = Some(found);
     }
 
     /// Adds the classes of `other`.
@@ -215,6 +255,7 @@ impl<T: Merge> Discovery<T> {
             return;
         }
         parent.literals = 0;
+        parent.stems.clear();
         let literals: Vec<_> = parent.children.extract_if(|_, child| child.literal).collect();
         for (text, child) in literals {
             let into = self.typed_child(node, &any(&text, depth));
@@ -278,6 +319,7 @@ impl<T: Merge> Discovery<T> {
                 self.absorb(into, from, depth + 1);
                 let place = &mut self.nodes[node.0 as usize];
                 place.children.remove(&text);
+                place.stems.clear();
                 place.widened.insert(text, wider);
             }
         }
@@ -375,8 +417,8 @@ mod tests {
         let mut discovery = Discovery::<Count>::default();
         let mut shape = Shape::default();
         for key in keys {
-            shape.take(key.as_bytes(), &Separators::default());
-            discovery.class(&shape).0.0 += 1;
+            let key = UntypedKey { bytes: key.as_bytes(), separators: &Separators::default(), shape: &mut shape };
+            discovery.class(key).0.0 += 1;
         }
         discovery
     }
@@ -453,6 +495,21 @@ mod tests {
                 merged.merge(part);
             }
             prop_assert_eq!(sorted(merged), whole);
+        }
+
+        /// Where no place is crowded, and however often a key like it came before, a class is a shape.
+        #[test]
+        fn classes_are_shapes(keys in proptest::collection::vec("[a-c{]{0,2}(:{1,2}[a-f0-9_@.]{0,4}[-_]?[0-9]{0,11}){0,3}", 1..40)) {
+            let keys = [keys.clone(), keys.clone(), keys].concat();
+            let mut shapes = std::collections::BTreeMap::new();
+            let mut shape = Shape::default();
+            for key in &keys {
+                shape.take(key.as_bytes(), &Separators::default());
+                *shapes.entry(String::from_utf8_lossy(shape.text()).into_owned()).or_insert(0) += 1;
+            }
+            let mut classes = sorted(discover(&keys));
+            classes.sort();
+            prop_assert_eq!(classes, shapes.into_iter().collect::<Vec<_>>());
         }
     }
 }

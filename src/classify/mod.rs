@@ -3,13 +3,14 @@
 mod discover;
 mod segment;
 mod shape;
+mod stems;
 
 use std::sync::Arc;
 
 pub(crate) use discover::wider;
 pub use discover::{Discovery, Merge};
 pub(crate) use segment::{is_random_token, is_word};
-pub use shape::{Separators, Shape};
+pub use shape::{Segment, Segments, Separators, Shape};
 
 use crate::contract::{Contracts, Ends};
 
@@ -22,14 +23,30 @@ pub struct Classifier {
 }
 
 /// Where a key belongs.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Class<'c> {
     /// Index of the contract's class.
     pub registered: Option<usize>,
     /// The literal ends of its pattern.
     pub ends: Ends,
-    /// The key's own shape; of a registered key only where it was asked for.
-    pub shape: &'c Shape,
+    /// The key, for its shape.
+    pub key: UntypedKey<'c>,
+}
+
+/// A key whose shape is taken when it is asked for.
+#[derive(Debug)]
+pub struct UntypedKey<'c> {
+    bytes: &'c [u8],
+    separators: &'c Separators,
+    shape: &'c mut Shape,
+}
+
+impl UntypedKey<'_> {
+    /// Its shape.
+    pub fn shape(&mut self) -> &Shape {
+        self.shape.take(self.bytes, self.separators);
+        self.shape
+    }
 }
 
 impl Classifier {
@@ -44,14 +61,13 @@ impl Classifier {
         self.contracts.as_ref()
     }
 
-    /// The class of `key`. The shape of a registered key is taken only where `with_shape` asks for it.
+    /// The class of `key`.
     #[inline]
-    pub fn classify(&mut self, key: &[u8], with_shape: bool) -> Class<'_> {
-        let registered = self.contracts.as_ref().and_then(|contracts| contracts.class_of(key));
-        if registered.is_none() || with_shape {
-            self.shape.take(key, &self.separators);
-        }
-        let ends = registered.zip(self.contracts.as_ref()).and_then(|(at, contracts)| contracts.classes.get(at));
-        Class { registered, ends: ends.map_or_else(Ends::default, |class| class.ends), shape: &self.shape }
+    pub fn classify<'c>(&'c mut self, key: &'c [u8]) -> Class<'c> {
+        let Self { contracts, separators, shape } = self;
+        let registered = contracts.as_ref().and_then(|contracts| contracts.class_of(key));
+        let ends = registered.zip(contracts.as_ref()).and_then(|(at, contracts)| contracts.classes.get(at));
+        let ends = ends.map_or_else(Ends::default, |class| class.ends);
+        Class { registered, ends, key: UntypedKey { bytes: key, separators, shape } }
     }
 }

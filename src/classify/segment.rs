@@ -11,7 +11,7 @@ const LONGEST_WORD: usize = 64;
 const MOST_PARTS: usize = 8;
 
 /// Fewest characters of a run of hexadecimal digits that is taken for a token.
-const SHORTEST_HEX: usize = 8;
+pub const SHORTEST_HEX: usize = 8;
 
 /// Fewest characters of a mix of lower case, upper case and digits that is taken for a random token.
 const SHORTEST_TOKEN: usize = 16;

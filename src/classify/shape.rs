@@ -4,11 +4,12 @@ use super::segment::{self, kind};
 use crate::contract::Ends;
 
 /// Most segments that are typed; what follows is one `<**>`.
-const MOST_SEGMENTS: usize = 16;
+pub const MOST_SEGMENTS: usize = 16;
 
 /// Bytes that separate the segments of a key.
 #[derive(Debug, Clone)]
 pub struct Separators {
+    bytes: Vec<u8>,
     /// The kind of each byte, with [`kind::SEPARATOR`] where it separates.
     kinds: [u8; 256],
 }
@@ -20,30 +21,19 @@ impl Separators {
         for &byte in bytes {
             kinds[usize::from(byte)] |= kind::SEPARATOR;
         }
-        Self { kinds }
+        Self { bytes: bytes.into(), kinds }
     }
 
-    /// The first segment of `key`, and what follows the run of separators after it; `None` where the key ends.
+    /// All of them.
     #[inline]
-    pub fn split<'k>(&self, key: &'k [u8]) -> (&'k [u8], Option<&'k [u8]>) {
-        let (segment, _, after) = self.split_with_kinds(key);
-        (segment, after)
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
-    /// The same, with the kinds of bytes that the segment holds.
+    /// The segments of `key`: at least one, which may be empty.
     #[inline]
-    fn split_with_kinds<'k>(&self, key: &'k [u8]) -> (&'k [u8], u8, Option<&'k [u8]>) {
-        let mut kinds = 0;
-        for (at, &byte) in key.iter().enumerate() {
-            let of_byte = self.kinds[usize::from(byte)];
-            if of_byte & kind::SEPARATOR != 0 {
-                let (segment, after) = key.split_at(at);
-                let run = after.iter().position(|&b| !self.has(b)).unwrap_or(after.len());
-                return (segment, kinds, Some(&after[run..]));
-            }
-            kinds |= of_byte;
-        }
-        (key, kinds, None)
+    pub fn segments<'k>(&self, key: &'k [u8]) -> Segments<'k, '_> {
+        Segments { rest: Some(key), front: &[], separators: self }
     }
 
     /// True for a byte that separates.
@@ -57,6 +47,48 @@ impl Default for Separators {
     /// The colon alone.
     fn default() -> Self {
         Self::new(b":")
+    }
+}
+
+/// One segment of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment<'k> {
+    /// The run of separators in front of it; empty only before the first.
+    pub front: &'k [u8],
+    /// Its bytes.
+    pub text: &'k [u8],
+    /// The kinds of bytes that it holds.
+    kinds: u8,
+}
+
+/// The segments of a key, one after another.
+#[derive(Debug, Clone)]
+pub struct Segments<'k, 's> {
+    rest: Option<&'k [u8]>,
+    front: &'k [u8],
+    separators: &'s Separators,
+}
+
+impl<'k> Iterator for Segments<'k, '_> {
+    type Item = Segment<'k>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Segment<'k>> {
+        let Self { rest, front, separators } = self;
+        let (key, front) = (rest.take()?, std::mem::take(front));
+        let mut kinds = 0;
+        for (at, &byte) in key.iter().enumerate() {
+            let of_byte = separators.kinds[usize::from(byte)];
+            if of_byte & kind::SEPARATOR != 0 {
+                let (text, after) = key.split_at(at);
+                let run = after.iter().position(|&b| !separators.has(b)).unwrap_or(after.len());
+                let (run, after) = after.split_at(run);
+                (self.front, self.rest) = (run, Some(after));
+                return Some(Segment { front, text, kinds });
+            }
+            kinds |= of_byte;
+        }
+        Some(Segment { front, text: key, kinds })
     }
 }
 
@@ -81,24 +113,21 @@ impl Shape {
     pub fn take(&mut self, key: &[u8], separators: &Separators) {
         self.text.clear();
         self.parts.clear();
-        let mut rest = key;
-        loop {
+        for segment in separators.segments(key) {
+            // The separator is the start of the part.
+            self.text.extend(segment.front.first());
             if self.parts.len() == MOST_SEGMENTS {
                 self.text.extend_from_slice(b"<**>");
                 self.end_part(false);
                 return;
             }
-            let (segment, kinds, after) = separators.split_with_kinds(rest);
-            let literal = segment::shape(segment, kinds, &mut self.text);
+            let literal = segment::shape(segment.text, segment.kinds, &mut self.text);
             self.end_part(literal);
             if self.text == segment::BINARY {
                 return;
             }
-            let Some(after) = after else { return self.keep_apart() };
-            // The separator is the start of the next part.
-            self.text.push(rest[segment.len()]);
-            rest = after;
         }
+        self.keep_apart();
     }
 
     /// A key may have the name that reports give to the sum of small classes.

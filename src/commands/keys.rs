@@ -214,9 +214,9 @@ impl<const DEEP: bool> PieceSink for RowWorker<'_, DEEP> {
 
     fn fact(&mut self, fact: &Fact<'_>) {
         let Rows { columns, options, names, .. } = self.rows;
-        let Some(class) = options.filter.admit(&mut self.classifier, fact, true) else { return };
+        let Some(mut class) = options.filter.admit(&mut self.classifier, fact) else { return };
         // A shape is made of key text and placeholders.
-        let shape = String::from_utf8_lossy(class.shape.text());
+        let shape = String::from_utf8_lossy(class.key.shape().text());
         let registered = class.registered.zip(options.contracts.as_ref()).and_then(|(at, contracts)| contracts.classes.get(at));
         let source = KeySource {
             fact,

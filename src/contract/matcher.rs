@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::automaton::SegmentSet;
 use super::literals::Literals;
 use super::pattern::{Pattern, Segment, Tail};
-use crate::classify::Separators;
+use crate::classify::{Segments, Separators};
 
 /// Finds the class of a key.
 #[derive(Debug)]
@@ -87,31 +87,30 @@ impl Matcher {
     #[inline]
     pub fn class(&self, key: &[u8]) -> Option<usize> {
         let mut best = NO_RANK;
-        self.search(0, Some(key), &mut best);
+        self.search(0, self.separators.segments(key), &mut best);
         self.classes.get(best as usize).copied()
     }
 
-    /// Lowers `best` to the rank of the best pattern at or below `node` that matches `rest`; `None` is the end of the key.
-    fn search(&self, node: usize, rest: Option<&[u8]>, best: &mut Rank) {
+    /// Lowers `best` to the rank of the best pattern at or below `node` that matches the segments to come.
+    fn search(&self, node: usize, mut segments: Segments<'_, '_>, best: &mut Rank) {
         let node = &self.nodes[node];
         if node.best >= *best {
             return;
         }
         *best = (*best).min(node.rest);
-        let Some(rest) = rest else {
+        let Some(segment) = segments.next() else {
             *best = (*best).min(node.end);
             return;
         };
-        let (segment, after) = self.separators.split(rest);
-        if let Some(next) = node.literals.get(segment) {
-            self.search(next, after, best);
+        if let Some(next) = node.literals.get(segment.text) {
+            self.search(next, segments.clone(), best);
         }
         // A key with more literal segments found has no need of the automaton.
         if let Some(others) = node.others.as_ref().filter(|_| node.others_best < *best) {
-            others.matches(segment, |at| match node.followers[at] {
-                Follower::Node(next) => self.search(next, after, best),
+            others.matches(segment.text, |at| match node.followers[at] {
+                Follower::Node(next) => self.search(next, segments.clone(), best),
                 Follower::Again(rank) if rank < *best => {
-                    if self.all_match(others, at, after) {
+                    if segments.clone().all(|segment| matches_alone(others, at, segment.text)) {
                         *best = rank;
                     }
                 }
@@ -119,20 +118,13 @@ impl Matcher {
             });
         }
     }
+}
 
-    /// True where every segment of `rest` matches segment `at` of `set`.
-    fn all_match(&self, set: &SegmentSet, at: usize, mut rest: Option<&[u8]>) -> bool {
-        while let Some(key) = rest {
-            let (segment, after) = self.separators.split(key);
-            let mut matched = false;
-            set.matches(segment, |found| matched |= found == at);
-            if !matched {
-                return false;
-            }
-            rest = after;
-        }
-        true
-    }
+/// True where segment `at` of `set` matches `text`.
+fn matches_alone(set: &SegmentSet, at: usize, text: &[u8]) -> bool {
+    let mut matched = false;
+    set.matches(text, |found| matched |= found == at);
+    matched
 }
 
 /// A node while patterns are placed.

@@ -1,0 +1,297 @@
+//! What tells the class of most keys in few instructions: a short key is looked at sixteen bytes at a time, and each segment becomes a number.
+
+use hashbrown::HashMap;
+use wide::u8x16;
+
+use super::segment::SHORTEST_HEX;
+use super::shape::{MOST_SEGMENTS, Separators};
+
+/// Longest key that is looked at, in bytes: one bit for each, and one for its end.
+const MOST_BYTES: usize = 63;
+
+/// Most bytes of text in a stem, so that separator and code fit beside them; longer segments may also be tokens.
+const MOST_TEXT: usize = 14;
+
+/// Bytes at once.
+const LANES: usize = 16;
+
+/// Bytes of a key with what is behind it.
+const TEXT: usize = MOST_BYTES + 1 + LANES;
+
+/// A short word, a short name in front of a number, or a kind of identifier, each with the separator in front. Segments of one stem have the same
+/// part in a shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Stem {
+    head: u64,
+    tail: u64,
+}
+
+/// Codes of stems without text, and the bit that a name has which a number follows; otherwise the code is the length of the text.
+const NUMBER: u8 = 0x40;
+const HEX: u8 = 0x41;
+const NUMBER_FOLLOWS: u8 = 0x80;
+
+/// A short key of printable ASCII, with a bit for each byte of a kind.
+#[derive(Debug)]
+pub struct Marks {
+    /// The key, and zeros that let sixteen bytes be read from anywhere in it.
+    text: [u8; TEXT],
+    /// Separators, and the end of the key.
+    ends: u64,
+    digits: u64,
+    letters: u64,
+    /// Of the letters, those up to f.
+    hex: u64,
+    lower: u64,
+}
+
+impl Marks {
+    /// The marks of `key`; `None` where its shape has to be taken: it is too long, has runs of separators, or bytes that do not print.
+    #[inline]
+    pub fn of(key: &[u8], separators: &Separators) -> Option<Self> {
+        let mut text = [0; TEXT];
+        if key.len() > MOST_BYTES {
+            return None;
+        }
+        text.get_mut(..key.len())?.copy_from_slice(key);
+        let mut marks = Self { text, ends: 0, digits: 0, letters: 0, hex: 0, lower: 0 };
+        let mut printable = 0;
+        let splat = u8x16::splat;
+        let (chunks, _) = text.as_chunks::<LANES>();
+        for (at, chunk) in (0..).step_by(LANES).zip(chunks).take(key.len().div_ceil(LANES)) {
+            let bytes = u8x16::new(*chunk);
+            let mark = |is: u8x16| u64::from(is.to_bitmask()) << at;
+            let from = |first: u8| bytes - splat(first);
+            let letter = (bytes | splat(0x20)) - splat(b'a');
+            for &separator in separators.bytes() {
+                marks.ends |= mark(bytes.simd_eq(splat(separator)));
+            }
+            marks.digits |= mark(from(b'0').simd_le(splat(9)));
+            marks.letters |= mark(letter.simd_le(splat(25)));
+            marks.hex |= mark(letter.simd_le(splat(5)));
+            marks.lower |= mark(from(b'a').simd_le(splat(25)));
+            printable |= mark(from(b' ').simd_le(splat(b'~' - b' ')));
+        }
+        let runs = marks.ends & (marks.ends << 1);
+        let end = 1 << key.len();
+        marks.ends |= end;
+        let segments = marks.ends.count_ones() as usize;
+        (printable == end - 1 && runs == 0 && segments <= MOST_SEGMENTS).then_some(marks)
+    }
+
+    /// The stem of each segment; `None` for one that needs a closer look.
+    #[inline]
+    pub fn stems(&self) -> impl Iterator<Item = Option<Stem>> {
+        let mut start = 0;
+        std::iter::from_fn(move || {
+            let ends = self.ends.checked_shr(start).filter(|ends| *ends != 0)?;
+            let stem = self.stem(start as usize, ends);
+            start += ends.trailing_zeros() + 1;
+            Some(stem)
+        })
+    }
+
+    /// The stem of the segment from `start` on; the first of `ends`, counted from there, is its own.
+    #[inline]
+    fn stem(&self, start: usize, ends: u64) -> Option<Stem> {
+        let len = ends.trailing_zeros() as usize;
+        let all = ends.wrapping_sub(1) & !ends;
+        let of = |marks: u64| (marks >> (start & 63)) & all;
+        let (digits, letters) = (of(self.digits), of(self.letters));
+        if digits | letters == all {
+            if digits == all && len > 0 {
+                return is_plain_number(len).then(|| self.identifier(start, NUMBER));
+            }
+            if len >= SHORTEST_HEX && digits | of(self.hex) == all {
+                let is_hex = digits != 0 && letters & !of(self.lower) == 0;
+                return is_hex.then(|| self.identifier(start, HEX));
+            }
+            let is_word = digits == 0 || (digits & ones(top(letters)) == 0 && len - top(letters) <= 2);
+            return (is_word && len <= MOST_TEXT).then(|| self.text(start, len, 0));
+        }
+        let name = top(all & !digits);
+        let is_name = digits & ones(name) == 0 && letters != 0 && top(letters) < name && is_plain_number(len - name);
+        (is_name && len <= MOST_TEXT).then(|| self.text(start, name, NUMBER_FOLLOWS))
+    }
+
+    #[inline]
+    fn identifier(&self, start: usize, code: u8) -> Stem {
+        Stem { head: 0, tail: self.label(start, code) }
+    }
+
+    /// The stem with the `len` bytes from `start` on.
+    #[inline]
+    fn text(&self, start: usize, len: usize, flag: u8) -> Stem {
+        let eight = |at: usize| self.text.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
+        let head = eight(start) & ones(8 * len);
+        let more = if len > 8 { eight(start + 8) & ones(8 * (len - 8)) } else { 0 };
+        Stem { head, tail: more | self.label(start, len as u8 | flag) }
+    }
+
+    /// Code and separator, above six bytes of text.
+    #[inline]
+    fn label(&self, start: usize, code: u8) -> u64 {
+        let separator = if start == 0 { 0 } else { self.text[start - 1] };
+        u64::from(code) << 56 | u64::from(separator) << 48
+    }
+}
+
+/// True for digits of a length at which they are never taken for a date or a phone number.
+#[inline]
+fn is_plain_number(digits: usize) -> bool {
+    !matches!(digits, 0 | 8 | 10 | 11)
+}
+
+/// So many low bits.
+#[inline]
+fn ones(n: usize) -> u64 {
+    if n < 64 { (1 << n) - 1 } else { u64::MAX }
+}
+
+/// Where the bits end: one above the highest.
+#[inline]
+fn top(bits: u64) -> usize {
+    64 - bits.leading_zeros() as usize
+}
+
+/// Places by the stem that leads to each.
+#[derive(Debug)]
+pub struct ByStem<T> {
+    few: Vec<(Stem, T)>,
+    more: HashMap<Stem, T>,
+}
+
+/// Stems that are compared one by one.
+const FEW: usize = 8;
+
+impl<T> Default for ByStem<T> {
+    fn default() -> Self {
+        Self { few: Vec::new(), more: HashMap::new() }
+    }
+}
+
+impl<T: Copy> ByStem<T> {
+    /// Where `stem` leads.
+    #[inline]
+    pub fn get(&self, stem: Stem) -> Option<T> {
+        let few = self.few.iter().find(|(known, _)| *known == stem).map(|(_, place)| *place);
+        if few.is_some() || self.more.is_empty() { few } else { self.more.get(&stem).copied() }
+    }
+
+    /// Keeps where `stem` leads.
+    pub fn learn(&mut self, stem: Stem, place: T) {
+        if self.get(stem).is_some() {
+            return;
+        }
+        if self.few.len() < FEW {
+            self.few.push((stem, place));
+        } else {
+            self.more.insert(stem, place);
+        }
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.few.clear();
+        self.more.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classify::Shape;
+
+    /// Stem and part of each segment of `key`.
+    fn of(key: &str) -> Vec<(Option<Stem>, String)> {
+        let separators = Separators::new(b":/");
+        let Some(marks) = Marks::of(key.as_bytes(), &separators) else { return Vec::new() };
+        let mut shape = Shape::default();
+        shape.take(key.as_bytes(), &separators);
+        let parts = shape.parts().map(|(part, _)| String::from_utf8_lossy(part).into_owned());
+        marks.stems().zip(parts).collect()
+    }
+
+    fn last(key: &str) -> Option<Stem> {
+        of(key).pop().expect("a segment").0
+    }
+
+    #[test]
+    fn segments_of_one_part_have_one_stem() {
+        for (one, other) in [
+            ("a:shop-7", "cart:shop-81920"),
+            ("x:{item_1", "yyy:{item_22"),
+            ("a:1", "user:profile:777777777777777777777777777777"),
+            ("a:7c061b3817edc63f06a053020", "b:00000000a"),
+            ("a:b", "b:b"),
+            ("123456789:", "a:b:"),
+        ] {
+            assert_eq!(last(one), last(other));
+            assert!(last(one).is_some(), "{one}");
+        }
+    }
+
+    #[test]
+    fn segments_of_other_parts_have_other_stems() {
+        let keys = ["shop-7", "a:shop-7", "a/shop-7", "a:shop", "a:shop_7", "a:shoq-7", "", "a:", "7", "a:7", "a:00000000a"];
+        let stems: Vec<Stem> = keys.iter().filter_map(|key| last(key)).collect();
+        assert_eq!(stems.len(), keys.len());
+        for (at, stem) in stems.iter().enumerate() {
+            assert!(!stems[..at].contains(stem), "{}", keys[at]);
+        }
+    }
+
+    #[test]
+    fn what_needs_a_closer_look() {
+        for key in [
+            "a:12-34",
+            "a:shop-20260819",
+            "a:x1-7",
+            "a:-7",
+            "a:1.2.3",
+            "a:x-13800000001",
+            "a:20260819",
+            "a:13800000001",
+            "a:a100",
+            "a:v100",
+            "a:1a",
+            "a:DEADBEEF",
+            "a:deadbeef",
+            "a:DEADBEEF00",
+            "a:averyveryverylongword",
+            "a:a-b7",
+            "{a}",
+            "a-b",
+            "a:shopping-cart-7",
+        ] {
+            assert_eq!(last(key), None, "{key}");
+        }
+        for key in ["a::b", "caf\u{e9}:1", "a\n:1", &"a:".repeat(17), &"a".repeat(64)] {
+            assert!(of(key).is_empty(), "{key}");
+        }
+    }
+
+    #[test]
+    fn as_long_as_the_bits_reach() {
+        let key = format!("{}{}:7", "a:".repeat(14), "b".repeat(33));
+        assert_eq!(key.len(), 63);
+        let stems: Vec<bool> = of(&key).iter().map(|(stem, _)| stem.is_some()).collect();
+        assert_eq!(stems, [[true; 14].as_slice(), &[false, true]].concat());
+        assert_eq!(last(&format!("{}:", "b".repeat(62))), last("b:"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn stems_decide_parts(
+            keys in proptest::collection::vec("[a-gA-G0-9:@{}._+<>\\\\-]{0,6}[a-g]{0,2}[-:_]{0,1}[0-9]{0,12}", 1..40),
+        ) {
+            let mut parts = std::collections::HashMap::new();
+            for (stem, part) in keys.iter().flat_map(|key| of(key)) {
+                if let Some(stem) = stem {
+                    let known = parts.entry(stem).or_insert_with(|| part.clone());
+                    proptest::prop_assert_eq!(&*known, &part);
+                }
+            }
+        }
+    }
+}
