@@ -2,7 +2,6 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 #[path = "support/stored.rs"]
-#[allow(dead_code)]
 mod stored;
 mod support;
 

@@ -2,11 +2,9 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 #[path = "support/stored.rs"]
-#[allow(dead_code)]
 mod stored;
 mod support;
 #[path = "support/writer.rs"]
-#[allow(dead_code)]
 mod writer;
 
 use std::io::Cursor;
