@@ -105,7 +105,9 @@ fn windows_change_nothing_in_any_fixture() {
         let bytes = std::fs::read(&path).unwrap();
         let as_of = ["--as-of", "2026-11-30T12:00:00Z"];
         let whole = Report::of([path.to_str().unwrap()].into_iter().chain(as_of));
-        for window in ["64", "301", "5000"] {
+        // Very small ones cost much, and small dumps show as much.
+        let windows: &[&str] = if bytes.len() < 100_000 { &["64", "5000"] } else { &["3001"] };
+        for window in windows {
             let what = format!("{} in windows of {window}", name(&path));
             let report = report_of_piped(&bytes, &[&as_of[..], &["--window-bytes", window, "--piece-bytes", "200"]].concat());
             assert_eq!(report.run.code, whole.run.code, "{what}: {}", report.run.stderr);
@@ -119,7 +121,7 @@ fn windows_change_nothing_in_any_fixture() {
         let verified = |run: support::Run, name: &str| (run.code, run.text().replace(name, "DUMP"));
         let of_file = verified(run([Path::new("verify"), &path]), &name(&path));
         assert_eq!(
-            verified(piped(&bytes, &["verify", "-", "--window-bytes", "77"]), "standard input"),
+            verified(piped(&bytes, &["verify", "-", "--window-bytes", "777"]), "standard input"),
             of_file,
             "{}",
             name(&path)
