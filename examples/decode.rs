@@ -1,4 +1,5 @@
-//! Decodes a dump to nothing, with the decoders and the windows that a scan reads from: the least time that a report of it can take.
+//! Decodes a dump to nothing, with the decoders and the windows that a scan reads from: the least time that a report of it can
+//! take.
 //!
 //! ```text
 //! cargo run --release --example decode -- dump.rdb.zst

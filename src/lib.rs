@@ -8,8 +8,8 @@
 //!  of bytes) threads) borrowed) slot, ttl)  or shape)    that merge) figures)  rows)     json lines)
 //! ```
 //!
-//! [`analyse`] joins them. [`rdb`] is usable on its own: it walks borrowed bytes, knows nothing of files and threads, and reports to a
-//! [`Sink`](rdb::Sink) of your own:
+//! [`analyse`] joins them. [`rdb`] is usable on its own: it walks borrowed bytes, knows nothing of files and threads, and reports
+//! to a [`Sink`](rdb::Sink) of your own:
 //!
 //! ```
 //! use rdbscope::rdb::{RecordHead, Sink};

@@ -264,6 +264,26 @@ fn a_truncated_compressed_file_keeps_what_was_whole() {
     assert_eq!(cut.report(&[]).table("inputs")[0]["checksum"], "ok");
 }
 
+/// Decoders that would take more memory than they may are not begun with.
+#[test]
+fn windows_of_a_gibibyte_are_refused() {
+    let mut encoder = ::zstd::Encoder::new(Vec::new(), 1).unwrap();
+    encoder.window_log(30).unwrap();
+    std::io::Write::write_all(&mut encoder, &fixture("redis-7.0.15-lfu")).unwrap();
+    let keys = TempDump::new(&encoder.finish().unwrap()).run_keys(&[]).ended_with(3);
+    assert!(keys.stderr.contains("too much memory") && keys.stderr.contains("pipe it"), "{}", keys.stderr);
+    // 1.5 GiB in the dictionary of the one block.
+    let mut stored = xz(&fixture("redis-7.0.15-lfu"));
+    // Header of a stream: 12 bytes; of the block: size, flags, filter 0x21, size of its properties, the dictionary.
+    assert_eq!(stored[14..16], [0x21, 1]);
+    stored[16] = 37;
+    let header = 12..12 + (usize::from(stored[12]) + 1) * 4;
+    let crc = crc::Crc::<u32>::new(&crc::CRC_32_ISO_HDLC).checksum(&stored[header.start..header.end - 4]);
+    stored[header.end - 4..header.end].copy_from_slice(&crc.to_le_bytes());
+    let keys = TempDump::new(&stored).run_keys(&[]).ended_with(3);
+    assert!(keys.stderr.contains("reading xz data") && keys.stderr.contains("pipe it"), "{}", keys.stderr);
+}
+
 #[test]
 fn a_flipped_bit_in_a_compressed_file_is_told() {
     let bytes = fixture("redis-7.4.1-contracts");
@@ -342,7 +362,8 @@ fn answers_to_dump() {
         }
         let report = TempDump::new(&payload).report(&["--as-of", "0"]);
         let input = &report.table("inputs")[0];
-        // Nine bytes of header in front, a name of no bytes, and nine of end mark and checksum (which the oldest version has not), in place of ten.
+        // Nine bytes of header in front, a name of no bytes, and nine of end mark and checksum (which the oldest version has
+        // not), in place of ten.
         let bytes = payload.len() as u64 + if digits == STRING { 9 } else { 1 };
         assert_eq!((number(input, "bytes"), number(input, "stored_bytes")), (bytes, payload.len() as u64));
         let mut flipped = payload.clone();

@@ -193,7 +193,8 @@ impl Census {
         }
     }
 
-    /// An empty census of keys of input `ordinal` that will be merged with this one: its lists take nothing that would not stay here.
+    /// An empty census of keys of input `ordinal` that will be merged with this one: its lists take nothing that would not stay
+    /// here.
     pub fn successor(&self, ordinal: u32) -> Self {
         let top = self.top.iter().map(|(group, memory, elements)| (*group, memory.successor(), elements.successor())).collect();
         Self {

@@ -1,4 +1,5 @@
-//! Dumps that cannot be mapped as they are: compressed, piped, in a compressed archive. They are read from their beginning each time.
+//! Dumps that cannot be mapped as they are: compressed, piped, in a compressed archive. They are read from their beginning each
+//! time.
 
 use std::fmt;
 use std::io::{self, Cursor, Read};

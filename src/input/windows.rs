@@ -44,8 +44,8 @@ pub struct Rest {
 
 /// Gives a dump, window after window.
 pub trait Windows {
-    /// Forgets the first `passed` bytes of the window before, and gives one that begins with the others: with at least `wanted` bytes, unless
-    /// the dump ends before.
+    /// Forgets the first `passed` bytes of the window before, and gives one that begins with the others: with at least `wanted`
+    /// bytes, unless the dump ends before.
     fn next(&mut self, passed: usize, wanted: usize) -> Window<'_>;
 
     /// Passes everything behind the first `passed` bytes of the window.
@@ -99,7 +99,8 @@ pub struct StreamWindows {
 }
 
 impl StreamWindows {
-    /// Begins to read, in windows of so many bytes, at least 64; the thread ends with the stream, or when the windows are dropped.
+    /// Begins to read, in windows of so many bytes, at least 64; the thread ends with the stream, or when the windows are
+    /// dropped.
     pub fn new(reader: Box<dyn io::Read + Send>, window_bytes: usize) -> Self {
         let buffer_bytes = window_bytes.max(LEAST_WINDOW);
         let room = buffer_bytes / ROOM_SHARE;
