@@ -81,7 +81,8 @@ impl Error {
         self
     }
 
-    /// The same fault of bytes that were unpacked from what stands at `offset` of the file; a truncation of them is no truncation of the file.
+    /// The same fault of bytes that were unpacked from what stands at `offset` of the file; a truncation of them is no truncation
+    /// of the file.
     #[cold]
     pub(crate) fn inside_blob(mut self, offset: u64) -> Self {
         self.0.offset = offset;

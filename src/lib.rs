@@ -4,12 +4,12 @@
 //!
 //! ```text
 //!  input ──► scan ──► rdb ──► measure ──► classify ──► census ──► report ──► tables ──► render
-//!  (bytes)  (pieces, (one key, (memory,    (contract    (sums      (finished  (typed    (csv,
-//!           threads) borrowed) slot, ttl)   or shape)    that merge) figures)  rows)     json lines)
+//!  (windows  (pieces, (one key, (memory,    (contract    (sums      (finished  (typed    (csv,
+//!  of bytes) threads) borrowed) slot, ttl)  or shape)    that merge) figures)  rows)     json lines)
 //! ```
 //!
-//! [`analyse`] joins them. [`rdb`] is usable on its own: it walks borrowed bytes, knows nothing of files and threads, and reports to a
-//! [`Sink`](rdb::Sink) of your own:
+//! [`analyse`] joins them. [`rdb`] is usable on its own: it walks borrowed bytes, knows nothing of files and threads, and reports
+//! to a [`Sink`](rdb::Sink) of your own:
 //!
 //! ```
 //! use rdbscope::rdb::{RecordHead, Sink};

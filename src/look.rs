@@ -4,8 +4,8 @@ use crate::census::{KeyRow, Look};
 use crate::measure::{Fact, FactSink, Measure, Model};
 use crate::rdb::{Format, Walker};
 
-/// Walks the record of `row` again; `bytes` begin at byte `base` of its dump. `None` for a record that does not stand in them as it is: it was
-/// unpacked, or it ends elsewhere.
+/// Walks the record of `row` again; `bytes` begin at byte `base` of its dump. `None` for a record that does not stand in them as
+/// it is: it was unpacked, or it ends elsewhere.
 pub fn at(row: &KeyRow, bytes: &[u8], base: u64, format: &Format, model: &Model) -> Option<Look> {
     let record = bytes.get(usize::try_from(row.offset.checked_sub(base)?).ok()?..)?;
     let mut sink = Measure::new(model, DeepLook::default());

@@ -222,7 +222,8 @@ impl Report {
     }
 }
 
-/// What keys cause in `used_memory` beside the figures of `MEMORY USAGE`: the tables that hold them, and what values take uncounted.
+/// What keys cause in `used_memory` beside the figures of `MEMORY USAGE`: the tables that hold them, and what values take
+/// uncounted.
 fn overhead(census: &Census, slots: &[PlaceCounts], dumps: &[Dump], outcomes: &[Outcome]) -> u64 {
     let uncounted = census.tables.values().fold(0i64, |sum, held| sum.saturating_add(held.uncounted_bytes));
     tables(census, slots, dumps, outcomes).saturating_add_signed(uncounted)
@@ -281,8 +282,8 @@ fn registered_classes(stats: Vec<ClassStats>, contracts: Option<&Arc<Contracts>>
     classes.iter().zip(stats).map(class).collect()
 }
 
-/// Sorts classes, and sums the discovered ones at the end of the list: above [`MOST_CLASSES`] all, above [`FEW_CLASSES`] the smallest, as
-/// long as together they stay below [`SMALL_SHARE`] of keys and of memory.
+/// Sorts classes, and sums the discovered ones at the end of the list: above [`MOST_CLASSES`] all, above [`FEW_CLASSES`] the
+/// smallest, as long as together they stay below [`SMALL_SHARE`] of keys and of memory.
 fn shown_classes(registered: Vec<ReportClass>, discovered: Vec<(String, ClassStats)>, total: &Counts) -> Vec<ReportClass> {
     let shape =
         |(name, stats): (String, ClassStats)| ReportClass { pattern: name.clone(), name, registered: false, owner: None, stats };

@@ -1,5 +1,5 @@
-//! A scan guesses where records begin. Content made to mislead it costs time and changes nothing: every record is reported once, in order, in
-//! its database, whatever the pieces and threads.
+//! A scan guesses where records begin. Content made to mislead it costs time and changes nothing: every record is reported once,
+//! in order, in its database, whatever the pieces and threads.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 #[path = "support/writer.rs"]

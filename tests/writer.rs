@@ -794,7 +794,8 @@ fn more_than_65_534_entries() {
 
 #[test]
 fn strings_at_the_edges_of_every_length_form() {
-    // An entry of a listpack is 1, 2 or 5 bytes longer than its text, and the length behind it widens above 127, 16,382 and 2,097,150.
+    // An entry of a listpack is 1, 2 or 5 bytes longer than its text, and the length behind it widens above 127, 16,382 and
+    // 2,097,150.
     let edges =
         [0, 20, 21, 63, 64, 65, 125, 126, 127, 253, 254, 255, 4095, 4096, 16_377, 16_378, 16_383, 16_384, 2_097_145, 2_097_146];
     let items: Vec<Vec<u8>> = edges.into_iter().flat_map(|n| [vec![b'x'; n], vec![b'-'; 3]]).collect();

@@ -122,8 +122,8 @@ impl Known {
 
 /// Puts dumps in the order of their content, and returns the indices of two that are the same bytes.
 ///
-/// Of dumps that begin with the same 64 KiB more is looked at. The one that can be read once only is the last of them, as nothing can be known
-/// of it; see [`scanned_twins`].
+/// Of dumps that begin with the same 64 KiB more is looked at. The one that can be read once only is the last of them, as nothing
+/// can be known of it; see [`scanned_twins`].
 pub fn sort(dumps: &mut Vec<Dump>, options: &Options) -> Option<(usize, usize)> {
     let mut known: Vec<Known> = dumps.drain(..).map(Known::new).collect();
     known.sort_by(|a, b| a.dump.content_order().cmp(&b.dump.content_order()));
@@ -145,8 +145,8 @@ pub fn sort(dumps: &mut Vec<Dump>, options: &Options) -> Option<(usize, usize)> 
     twins
 }
 
-/// Indices of two dumps that have turned out to be the same once they were scanned: one could be read once only, or more than the dump stands
-/// in one of the files.
+/// Indices of two dumps that have turned out to be the same once they were scanned: one could be read once only, or more than the
+/// dump stands in one of the files.
 pub fn scanned_twins(dumps: &[Dump], ends: &[&ScanEnd]) -> Option<(usize, usize)> {
     let told = |at: usize| (dumps[at].content_order(), ends[at].bytes, ends[at].computed, ends[at].is_whole);
     let tells = |a: usize, b: usize| ends[a].computed.is_some() || dumps[a].input.is_once() || dumps[b].input.is_once();

@@ -281,8 +281,8 @@ impl<R, C: CollectPieces<R>> Collect<(R, Passed)> for Passing<'_, C> {
     }
 }
 
-/// Walks one dump on all threads of the rayon pool: facts go to workers, which are made with `new_worker` and kept in `workers` for the next
-/// dump; `finish` takes what a worker has to say of each piece, and `collect` gets that in file order.
+/// Walks one dump on all threads of the rayon pool: facts go to workers, which are made with `new_worker` and kept in `workers`
+/// for the next dump; `finish` takes what a worker has to say of each piece, and `collect` gets that in file order.
 pub fn walk_dump<W: PieceSink, R: Send>(
     dump: &Dump,
     options: &Options,
@@ -321,7 +321,8 @@ fn walk_windows<W: PieceSink, R: Send>(
     Outcome { passed: collect.passed, trailing_bytes: trailing_bytes(dump, &end), end }
 }
 
-/// Bytes of the file behind the end of the dump, where that was reached; the mark that ends a dump in a replication stream is part of its transfer.
+/// Bytes of the file behind the end of the dump, where that was reached; the mark that ends a dump in a replication stream is
+/// part of its transfer.
 pub fn trailing_bytes(dump: &Dump, end: &ScanEnd) -> u64 {
     let mark = if has_mark(dump, end) == Some(true) { MARK_LEN as u64 } else { 0 };
     end.rest.bytes - mark

@@ -86,7 +86,8 @@ fn note(global: &Global, message: &str) {
     }
 }
 
-/// Prints a line on standard error, whatever bytes a file name or file has brought into it. There is nobody to tell where that fails.
+/// Prints a line on standard error, whatever bytes a file name or file has brought into it. There is nobody to tell where that
+/// fails.
 fn say(line: &str) {
     let printable: String =
         line.chars().map(|c| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() }).collect();

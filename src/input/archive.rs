@@ -40,7 +40,8 @@ pub(super) fn is_header(block: &[u8; BLOCK as usize]) -> bool {
     header.cksum().is_ok_and(|cksum| cksum == sum)
 }
 
-/// Tells of each file in an archive, from its first byte on, with its first `start` bytes; and returns how much else there is, but folders.
+/// Tells of each file in an archive, from its first byte on, with its first `start` bytes; and returns how much else there is,
+/// but folders.
 ///
 /// Descriptions are read here and not by a library, which would believe a name of any length.
 ///

@@ -14,6 +14,9 @@ const BUFFER: usize = 256 << 10;
 /// KiB of memory that an xz dictionary may take: `xz -9` takes 64 MiB.
 const MOST_XZ_KIB: u32 = 192 << 10;
 
+/// What to do with what takes more memory than that.
+const PIPE: &str = "decompress it with its own program and pipe it to this one: - is standard input";
+
 /// Magic numbers of the frames of LZ4, little endian; those of frames that hold no data have four free bits.
 const LZ4: u32 = 0x184d_2204;
 const LZ4_LEGACY: u32 = 0x184c_2102;
@@ -119,6 +122,9 @@ impl Fault {
             return named.clone();
         }
         let why = match error.kind() {
+            // The limits above; zstd tells of its own in words alone.
+            io::ErrorKind::OutOfMemory => format!("{error}; {PIPE}"),
+            _ if error.to_string().contains("too much memory") => format!("{error}; {PIPE}"),
             io::ErrorKind::UnexpectedEof => "it ends too early; the file is truncated: copy it again".into(),
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::Other => {
                 format!("{error}; the file is damaged here: take another copy of the backup")

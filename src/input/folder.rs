@@ -23,7 +23,8 @@ pub struct Found {
     pub command_bytes: u64,
 }
 
-/// Looks for dumps in a folder, not in folders within it. Of an append-only file in several parts, which a manifest lists, the base is taken.
+/// Looks for dumps in a folder, not in folders within it. Of an append-only file in several parts, which a manifest lists, the
+/// base is taken.
 ///
 /// # Errors
 /// What the system says when the folder cannot be read; a manifest that names no base.

@@ -1,5 +1,5 @@
-//! Opens dumps, however they are stored: what a file is, its bytes say. A plain one is mapped and never written to; others are decoded while
-//! they are read.
+//! Opens dumps, however they are stored: what a file is, its bytes say. A plain one is mapped and never written to; others are
+//! decoded while they are read.
 
 mod archive;
 mod decode;
@@ -27,7 +27,7 @@ use stream::{START, Source, Stream};
 pub use decode::Fault;
 pub use folder::{Found, dumps_in};
 pub use kind::{Capture, MARK_LEN};
-pub use windows::{Rest, WINDOW_BYTES, Whole, Window, Windows};
+pub use windows::{Rest, StreamWindows, WINDOW_BYTES, Whole, Window, Windows};
 
 /// The path that stands for standard input.
 pub const STANDARD_INPUT: &str = "-";
@@ -87,10 +87,11 @@ pub struct Input {
 }
 
 impl Input {
-    /// Opens the file at `path`, or standard input where that is `-`, and gives `each` the dump, or those in an archive in its order.
+    /// Opens the file at `path`, or standard input where that is `-`, and gives `each` the dump, or those in an archive in its
+    /// order.
     ///
-    /// A plain dump is mapped. The file must not change while it is read: the bytes behind the returned value are the file's own. A file that
-    /// another process rewrites gives wrong figures; one that is truncated ends the process with SIGBUS.
+    /// A plain dump is mapped. The file must not change while it is read: the bytes behind the returned value are the file's own.
+    /// A file that another process rewrites gives wrong figures; one that is truncated ends the process with SIGBUS.
     ///
     /// # Errors
     /// What the system says when the file cannot be opened or mapped; a folder or device is refused.
@@ -164,7 +165,7 @@ impl Input {
     pub fn windows(&self, window_bytes: usize) -> Box<dyn Windows + '_> {
         match &self.content {
             Content::Whole(stored, range) => Box::new(Whole(stored.get(range.clone()).unwrap_or_default())),
-            Content::Stream(stream) => Box::new(windows::StreamWindows::new(stream.reader(), window_bytes)),
+            Content::Stream(stream) => Box::new(StreamWindows::new(stream.reader(), window_bytes)),
         }
     }
 
@@ -223,7 +224,8 @@ impl Input {
         &self.path
     }
 
-    /// The name without folders, of a member behind that of its archive; escaped as key names are: a terminal takes no orders from a file name.
+    /// The name without folders, of a member behind that of its archive; escaped as key names are: a terminal takes no orders
+    /// from a file name.
     pub fn name(&self) -> String {
         self.named(self.path.file_name().unwrap_or(self.path.as_os_str()).as_encoded_bytes())
     }
@@ -306,8 +308,8 @@ fn opened(path: &Path, stored: Arc<Stored>, modified_ms: Option<i64>, each: &mut
     Opened::default()
 }
 
-/// Standard input. What it is, is told from its first bytes. An archive there is copied to a temporary file, as its members may be wanted in
-/// another order than theirs.
+/// Standard input. What it is, is told from its first bytes. An archive there is copied to a temporary file, as its members may
+/// be wanted in another order than theirs.
 fn standard_input(path: &Path, each: &mut dyn FnMut(Input)) -> io::Result<Opened> {
     let read = Arc::new(AtomicU64::new(0));
     let reader = stream::Counted { inner: io::stdin(), read: Arc::clone(&read) };

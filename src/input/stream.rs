@@ -1,4 +1,5 @@
-//! Dumps that cannot be mapped as they are: compressed, piped, in a compressed archive. They are read from their beginning each time.
+//! Dumps that cannot be mapped as they are: compressed, piped, in a compressed archive. They are read from their beginning each
+//! time.
 
 use std::fmt;
 use std::io::{self, Cursor, Read};
@@ -15,7 +16,7 @@ use super::kind::Kind;
 pub(super) const START: usize = 64 << 10;
 
 /// Most decoders behind one another.
-const MOST_LAYERS: usize = 5;
+const MOST_LAYERS: usize = 3;
 
 /// Where the stored bytes are.
 #[derive(Clone)]

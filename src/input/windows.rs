@@ -44,8 +44,8 @@ pub struct Rest {
 
 /// Gives a dump, window after window.
 pub trait Windows {
-    /// Forgets the first `passed` bytes of the window before, and gives one that begins with the others: with at least `wanted` bytes, unless
-    /// the dump ends before.
+    /// Forgets the first `passed` bytes of the window before, and gives one that begins with the others: with at least `wanted`
+    /// bytes, unless the dump ends before.
     fn next(&mut self, passed: usize, wanted: usize) -> Window<'_>;
 
     /// Passes everything behind the first `passed` bytes of the window.
@@ -74,6 +74,7 @@ impl Windows for Whole<'_> {
 }
 
 /// What the thread that reads has read.
+#[derive(Debug)]
 struct Filled {
     buffer: Vec<u8>,
     /// Where the bytes in it end; they begin behind the room in front.
@@ -83,7 +84,8 @@ struct Filled {
 }
 
 /// A stream in windows. Two buffers go round: one is scanned while the other is filled.
-pub(super) struct StreamWindows {
+#[derive(Debug)]
+pub struct StreamWindows {
     filled: Receiver<Filled>,
     empty: SyncSender<Vec<u8>>,
     room: usize,
@@ -97,8 +99,9 @@ pub(super) struct StreamWindows {
 }
 
 impl StreamWindows {
-    /// Begins to read; the thread ends with the stream, or when the windows are dropped.
-    pub(super) fn new(reader: Reader, window_bytes: usize) -> Self {
+    /// Begins to read, in windows of so many bytes, at least 64; the thread ends with the stream, or when the windows are
+    /// dropped.
+    pub fn new(reader: Box<dyn io::Read + Send>, window_bytes: usize) -> Self {
         let buffer_bytes = window_bytes.max(LEAST_WINDOW);
         let room = buffer_bytes / ROOM_SHARE;
         let (to_fill, empty) = mpsc::sync_channel::<Vec<u8>>(2);

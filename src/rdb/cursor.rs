@@ -29,6 +29,9 @@ pub enum Str<'a> {
     },
 }
 
+/// More bytes than any file has.
+pub(super) const MOST_BYTES: u64 = 1 << 48;
+
 /// Longest decimal text of an `i64`.
 pub const INT_TEXT: usize = 20;
 
@@ -209,9 +212,10 @@ impl<'a> Cursor<'a> {
         match n.checked_mul(least) {
             Some(bytes) if bytes <= self.remaining() => Ok(n),
             // A count that no file can hold is no truncation.
-            Some(bytes) if bytes < 1 << 48 => Err(self.short(bytes, reading)),
+            Some(bytes) if bytes < MOST_BYTES => Err(self.short(bytes, reading)),
             _ => {
-                let kind = ErrorKind::TooLarge { declared: n, limit: self.remaining() / least.max(1) };
+                // Not what is left: of a stream that is not known.
+                let kind = ErrorKind::TooLarge { declared: n, limit: MOST_BYTES / least.max(1) };
                 Err(Error::new(self.offset(), reading, kind))
             }
         }

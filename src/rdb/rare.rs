@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::cursor::{Cursor, Str};
+use super::cursor::{Cursor, MOST_BYTES, Str};
 use super::packed::PackedForm;
 use super::sink::{Role, Sink};
 use super::types::{DRAGONFLY_EPOCH, Layout, Sketch, TemplateLayout};
@@ -192,7 +192,7 @@ fn sketch(cursor: &mut Cursor<'_>, kind: Sketch) -> Result<()> {
             cursor.len("total of a sketch")?;
             let bytes = width.checked_mul(depth).and_then(|cells| cells.checked_mul(8));
             let Some(bytes) = bytes else {
-                let kind = ErrorKind::TooLarge { declared: u64::MAX, limit: cursor.remaining() };
+                let kind = ErrorKind::TooLarge { declared: u64::MAX, limit: MOST_BYTES };
                 return Err(Error::new(at, "size of a sketch", kind));
             };
             cursor.take(bytes, "cells of a sketch")?;

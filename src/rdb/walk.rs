@@ -39,7 +39,8 @@ mod opcode {
     pub const EOF: u8 = 255;
 }
 
-/// Longest key that is decompressed, in bytes. A server takes keys of up to 512 MiB; one that is this long and compressed is a trap.
+/// Longest key that is decompressed, in bytes. A server takes keys of up to 512 MiB; one that is this long and compressed is a
+/// trap.
 pub const MAX_KEY_BYTES: u64 = 16 << 20;
 
 /// Bytes of the name of a slot import.
@@ -333,7 +334,8 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// KeyDB writes the expiries of members behind the value that they belong to, as pairs of AUX fields: the member, then the moment.
+/// KeyDB writes the expiries of members behind the value that they belong to, as pairs of AUX fields: the member, then the
+/// moment.
 #[cold]
 fn take_member_expiry<S: Sink>(cursor: &mut Cursor<'_>, sink: &mut S) -> bool {
     let mut ahead = cursor.clone();

@@ -1,7 +1,7 @@
 //! Guesses record boundaries in the middle of a dump, where nothing marks them.
 //!
-//! A guess is never trusted: what is walked from it counts only once the records in front of it were found to end there. A wrong one costs
-//! time.
+//! A guess is never trusted: what is walked from it counts only once the records in front of it were found to end there. A wrong
+//! one costs time.
 
 use crate::rdb::{Format, RecordHead, Sink, Step, Walker};
 
@@ -43,8 +43,8 @@ pub(super) fn boundary(bytes: &[u8], base: u64, from: u64, format: &Format) -> O
     None
 }
 
-/// Whether a record with the usual prefixes may begin here, and a key of printable characters in it. Others there are too, and a walk from
-/// each byte that could begin one would cost too much among random bytes.
+/// Whether a record with the usual prefixes may begin here, and a key of printable characters in it. Others there are too, and a
+/// walk from each byte that could begin one would cost too much among random bytes.
 #[inline]
 fn has_plain_key(bytes: &[u8], types: &[bool; 256]) -> bool {
     const LOOKED_AT: usize = 6;
@@ -63,8 +63,8 @@ fn has_plain_key(bytes: &[u8], types: &[bool; 256]) -> bool {
     key.get(..len.min(LOOKED_AT)).is_some_and(|key| key.iter().all(|byte| matches!(byte, b' '..=b'~')))
 }
 
-/// Walks as long as records follow one another, and returns the boundary in the middle of them: a walk that began inside a record, behind its
-/// expiry say, has met the true boundaries by then.
+/// Walks as long as records follow one another, and returns the boundary in the middle of them: a walk that began inside a
+/// record, behind its expiry say, has met the true boundaries by then.
 fn chain(walker: &mut Walker<'_>) -> Option<u64> {
     let start = walker.offset();
     let mut ends = [0; RECORDS];

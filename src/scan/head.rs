@@ -34,8 +34,8 @@ impl Head {
     /// Reads the head of a whole dump.
     ///
     /// # Errors
-    /// Bytes that are no dump. A fault behind the nine bytes of the header ends the head where it lies, and the walk over the records
-    /// reports it.
+    /// Bytes that are no dump. A fault behind the nine bytes of the header ends the head where it lies, and the walk over the
+    /// records reports it.
     pub fn read(bytes: &[u8]) -> Result<Self> {
         Ok(Self::read_start(bytes)?.0)
     }

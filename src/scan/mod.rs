@@ -1,9 +1,9 @@
 //! Finds record boundaries and runs the walker on all cores. The result never depends on how a dump was cut.
 //!
-//! A dump has no index. Boundaries are guessed, all pieces between them are walked at once, and each guess is proven: the records of the
-//! piece in front must end exactly there, and in the database that was taken for granted. What was walked from a wrong guess is thrown
-//! away, and a skim over the bytes, which passes records without looking into them, cuts that part anew. So it also cuts whatever holds
-//! records that are compressed or in chunks, the part with a fault in it, and the one with the end mark.
+//! A dump has no index. Boundaries are guessed, all pieces between them are walked at once, and each guess is proven: the records
+//! of the piece in front must end exactly there, and in the database that was taken for granted. What was walked from a wrong
+//! guess is thrown away, and a skim over the bytes, which passes records without looking into them, cuts that part anew. So it
+//! also cuts whatever holds records that are compressed or in chunks, the part with a fault in it, and the one with the end mark.
 
 mod checksum;
 mod guess;
@@ -70,8 +70,8 @@ pub struct Piece<'a> {
     db: u64,
     /// Bytes of the uncompressed dump that are in no record of the piece and that its walk does not report.
     unreported: u64,
-    /// The database behind its last record, once it was walked from end to end and nothing but records and what stands between them was
-    /// found.
+    /// The database behind its last record, once it was walked from end to end and nothing but records and what stands between
+    /// them was found.
     walked: Cell<Option<u64>>,
     /// The checksum so far, where one is wanted.
     sum: Cell<Option<checksum::Running>>,
@@ -91,7 +91,8 @@ impl Piece<'_> {
         self.raw.len() as u64
     }
 
-    /// Bytes that it takes in the uncompressed dump, and of these the ones that belong to no record and that its walk does not report.
+    /// Bytes that it takes in the uncompressed dump, and of these the ones that belong to no record and that its walk does not
+    /// report.
     pub fn plain_len(&self) -> (u64, u64) {
         (self.records().len() as u64 + self.unreported, self.unreported)
     }
@@ -99,8 +100,8 @@ impl Piece<'_> {
     /// Walks all records of the piece.
     ///
     /// # Errors
-    /// A record that does not end in the piece, or that cannot be read. A scan throws away what comes of such a piece: its boundaries were
-    /// guessed, and wrong.
+    /// A record that does not end in the piece, or that cannot be read. A scan throws away what comes of such a piece: its
+    /// boundaries were guessed, and wrong.
     pub fn walk<S: Sink>(&self, sink: &mut S) -> Result<()> {
         let mut walker = Walker::new(self.records(), self.offset, self.format, self.db);
         let mut plain = true;
@@ -155,7 +156,8 @@ pub trait Collect<R>: Send {
     /// What came of a piece that stands for so many bytes, in file order; may end the scan.
     fn piece(&mut self, result: R, bytes: u64) -> ControlFlow<()>;
 
-    /// A window was scanned, and everything that came of it was collected: its bytes, which go now, and the offset of the first of them.
+    /// A window was scanned, and everything that came of it was collected: its bytes, which go now, and the offset of the first
+    /// of them.
     fn window(&mut self, _bytes: &[u8], _base: u64) {}
 }
 
@@ -212,12 +214,13 @@ where
 
 /// Walks a dump, whose head was read, in pieces on the threads of the current rayon pool, window after window.
 ///
-/// `work` gets one of the `workers`, which are reused (and made with `new_worker` where all are busy), and a piece. What it returns goes to
-/// `collect` in file order, unless the boundaries of the piece were guessed wrong: then it is dropped, so that a worker must keep nothing
-/// of a piece that it has returned from. `collect` may end the scan; it is told how many bytes each result stands for.
+/// `work` gets one of the `workers`, which are reused (and made with `new_worker` where all are busy), and a piece. What it
+/// returns goes to
+/// `collect` in file order, unless the boundaries of the piece were guessed wrong: then it is dropped, so that a worker must keep
+/// nothing of a piece that it has returned from. `collect` may end the scan; it is told how many bytes each result stands for.
 ///
-/// A record that ends beyond its window is left to the next; a window that holds no whole record grows, at most twofold at a time, and never
-/// before the bytes are there: a length is not believed.
+/// A record that ends beyond its window is left to the next; a window that holds no whole record grows, at most twofold at a
+/// time, and never before the bytes are there: a length is not believed.
 pub fn scan_windows<W, R>(
     windows: &mut dyn Windows,
     head: &Head,
@@ -383,8 +386,8 @@ fn scan_window<'a, R: Send>(
     stopped || cut_and_run(pieces, u64::MAX, AHEAD, run, collect)
 }
 
-/// Skims up to `goal`, beside that works on what was cut before, `most` pieces at a time, and collects what came of that; true where collecting
-/// ended the scan.
+/// Skims up to `goal`, beside that works on what was cut before, `most` pieces at a time, and collects what came of that; true
+/// where collecting ended the scan.
 fn cut_and_run<'a, R: Send>(
     pieces: &mut Pieces<'a>,
     goal: u64,
@@ -406,7 +409,8 @@ fn cut_and_run<'a, R: Send>(
     collect(done)
 }
 
-/// Walks a whole dump on one thread, without cutting it and without looking at its checksum; blobs and chunks are reported as they are.
+/// Walks a whole dump on one thread, without cutting it and without looking at its checksum; blobs and chunks are reported as
+/// they are.
 ///
 /// # Errors
 /// Bytes that are no dump, and the first byte that cannot be read.

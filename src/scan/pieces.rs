@@ -37,8 +37,8 @@ impl Default for Carried {
 pub(super) enum Reached {
     /// Not yet.
     Middle,
-    /// The window ends inside a record, or where it cannot be told whether the record ends: so many bytes from the boundary on are needed at
-    /// least, if the record itself is right about that.
+    /// The window ends inside a record, or where it cannot be told whether the record ends: so many bytes from the boundary on
+    /// are needed at least, if the record itself is right about that.
     Short { needed: u64 },
     /// A fault.
     Fault(Error),
@@ -73,8 +73,8 @@ impl<'a> View<'a> {
         self.from(start).get(..usize::try_from(end.checked_sub(start)?).ok()?)
     }
 
-    /// A record boundary near byte `at`, guessed. Where the window goes on, not at its end or in front of an AUX field: that may belong to
-    /// the record in front of it.
+    /// A record boundary near byte `at`, guessed. Where the window goes on, not at its end or in front of an AUX field: that may
+    /// belong to the record in front of it.
     pub(super) fn guess(&self, at: u64) -> Option<u64> {
         let boundary = guess::boundary(self.bytes, self.base, at, self.format)?;
         (self.is_last || !self.may_go_on(boundary)).then_some(boundary)
@@ -153,8 +153,8 @@ impl<'a> Pieces<'a> {
         })
     }
 
-    /// Goes on behind a guessed piece that was walked, if all of this is proven: it begins at the next byte, in the database there, and
-    /// its records end where it does.
+    /// Goes on behind a guessed piece that was walked, if all of this is proven: it begins at the next byte, in the database
+    /// there, and its records end where it does.
     pub(super) fn accept(&mut self, piece: &Piece<'a>) -> bool {
         let Some(db) = piece.walked.get() else { return false };
         let proven = self.ready.is_empty() && (piece.offset, piece.db) == (self.walker.offset(), self.walker.db());
@@ -181,8 +181,8 @@ impl<'a> Pieces<'a> {
         self.has_unpacked
     }
 
-    /// The pieces up to `goal`, or beyond it where a record ends there: so many, or fewer where what they were unpacked to takes much
-    /// memory.
+    /// The pieces up to `goal`, or beyond it where a record ends there: so many, or fewer where what they were unpacked to takes
+    /// much memory.
     pub(super) fn take_up_to(&mut self, goal: u64, most: usize) -> Vec<Piece<'a>> {
         let mut batch = Vec::new();
         let mut unpacked = 0;

@@ -1,4 +1,5 @@
 //! Dumps as they are stored: compressed, in archives, piped.
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::io::Write;
 use std::process::Stdio;
