@@ -12,7 +12,8 @@ use crate::filter::Filter;
 use crate::input::Input;
 use crate::key_text;
 use crate::measure::{Allocator, Fact, FactSink, LoadConfig, Measure, Model, SLOTS, Server, Snapshot, SnapshotSource};
-use crate::rdb::{Frame, HEADER_LEN, ModuleId, Str};
+use crate::rdb::{Frame, HEADER_LEN, ModuleId, Str, UNKNOWN_DB};
+use crate::recover::Stretch;
 use crate::scan::{self, Head, Piece, ScanEnd, ScanOptions};
 
 /// Most faults inside values that are kept of one dump, the first ones.
@@ -313,10 +314,44 @@ pub fn walk_dump<W: PieceSink, R: Send>(
     workers: &Mutex<Vec<W>>,
     new_worker: impl Fn() -> W + Sync,
     finish: impl Fn(&mut W) -> R + Sync,
+    collect: impl FnMut(R, Advance) -> ControlFlow<()> + Send,
+) -> Outcome {
+    walk_part(dump, None, options, workers, new_worker, finish, collect)
+}
+
+/// Does what [`walk_dump`] does with the keys of a stretch that was recovered behind a fault.
+pub fn walk_stretch<W: PieceSink, R: Send>(
+    dump: &Dump,
+    stretch: &Stretch,
+    options: &Options,
+    workers: &Mutex<Vec<W>>,
+    new_worker: impl Fn() -> W + Sync,
+    finish: impl Fn(&mut W) -> R + Sync,
+    collect: impl FnMut(R, Advance) -> ControlFlow<()> + Send,
+) -> Passed {
+    walk_part(dump, Some(stretch), options, workers, new_worker, finish, collect).passed
+}
+
+/// Walks the records of a whole dump, or of a stretch of it.
+fn walk_part<W: PieceSink, R: Send>(
+    dump: &Dump,
+    stretch: Option<&Stretch>,
+    options: &Options,
+    workers: &Mutex<Vec<W>>,
+    new_worker: impl Fn() -> W + Sync,
+    finish: impl Fn(&mut W) -> R + Sync,
     mut collect: impl FnMut(R, Advance) -> ControlFlow<()> + Send,
 ) -> Outcome {
-    let bytes = dump.input.bytes();
-    let mut passed = Passed { framing_bytes: HEADER_LEN as u64, ..Passed::default() };
+    let all = dump.input.bytes();
+    let (bytes, from, framing_bytes) = match stretch {
+        None => (all, (HEADER_LEN as u64, 0), HEADER_LEN as u64),
+        Some(Stretch { bytes, .. }) => {
+            let end = usize::try_from(bytes.end).unwrap_or(usize::MAX).min(all.len());
+            (&all[..end], (bytes.start, UNKNOWN_DB), 0)
+        }
+    };
+    let scan = ScanOptions { checksum: options.scan.checksum && stretch.is_none(), ..options.scan };
+    let mut passed = Passed { framing_bytes, ..Passed::default() };
     let work = |worker: &mut W, piece: &Piece<'_>| {
         let (_, framing_bytes) = piece.plain_len();
         let passed = Passed { framing_bytes, ..Passed::default() };
@@ -328,7 +363,7 @@ pub fn walk_dump<W: PieceSink, R: Send>(
         let PieceFacts { worker, passed } = sink.facts;
         (finish(worker), passed)
     };
-    let end = scan::scan(bytes, &dump.head, options.scan, workers, new_worker, work, |(result, piece), bytes| {
+    let end = scan::scan_from(bytes, &dump.head, from, scan, workers, new_worker, work, |(result, piece), bytes| {
         let advance = Advance { bytes, keys: piece.keys };
         passed.append(piece);
         collect(result, advance)
@@ -339,43 +374,55 @@ pub fn walk_dump<W: PieceSink, R: Send>(
 
 /// Bytes of the file behind the end of the dump, where that was reached.
 pub fn trailing_bytes(dump: &Dump, end: &ScanEnd) -> u64 {
-    let whole = end.fault.is_none() || end.checksum == scan::ChecksumState::Mismatch;
-    if whole { (dump.input.bytes().len() as u64).saturating_sub(end.stored_bytes) } else { 0 }
+    if end.is_whole() { (dump.input.bytes().len() as u64).saturating_sub(end.stored_bytes) } else { 0 }
 }
 
 /// Adds all keys of `dumps`, which must be sorted, to one census; `progress` is told of each piece that was passed.
 pub fn census(dumps: &[Dump], options: &Options, progress: impl Fn(Advance) + Sync) -> (Census, Vec<Outcome>) {
-    let mut outcomes = Vec::new();
-    let limits = Arc::new(ClassLimits::new(options.contracts.as_deref()));
-    let mut whole = Census::new(options.lists, Arc::clone(&limits));
-    for (input, dump) in (1..).zip(dumps) {
-        let workers = Mutex::new(Vec::new());
-        // What lists already hold spares the pieces to come much.
-        let next = Mutex::new(whole.successor(input));
-        let fresh = || next.lock().unwrap_or_else(PoisonError::into_inner).successor(input);
-        let new_worker = || CensusWorker {
-            census: fresh(),
-            classifier: Classifier::new(options.contracts.clone()),
-            filter: &options.filter,
-            opens_above: limits.smallest_member(),
-        };
-        let outcome = walk_dump(
-            dump,
-            options,
-            &workers,
-            new_worker,
-            |worker| std::mem::replace(&mut worker.census, fresh()),
-            |census, advance| {
-                progress(advance);
-                whole.merge(census);
-                *next.lock().unwrap_or_else(PoisonError::into_inner) = whole.successor(input);
-                ControlFlow::Continue(())
-            },
-        );
-        outcomes.push(outcome);
-    }
+    let mut whole = empty_census(options);
+    let outcomes = (1..).zip(dumps).map(|(input, dump)| add_keys(&mut whole, (input, dump), None, options, &progress)).collect();
     whole.settle();
     (whole, outcomes)
+}
+
+/// A census of no keys.
+pub(crate) fn empty_census(options: &Options) -> Census {
+    Census::new(options.lists, Arc::new(ClassLimits::new(options.contracts.as_deref())))
+}
+
+/// Adds the keys of a dump and its ordinal, or of a stretch of it, to a census.
+pub(crate) fn add_keys(
+    whole: &mut Census,
+    (input, dump): (u32, &Dump),
+    stretch: Option<&Stretch>,
+    options: &Options,
+    progress: &(impl Fn(Advance) + Sync),
+) -> Outcome {
+    let opens_above = whole.limits().smallest_member();
+    let workers = Mutex::new(Vec::new());
+    // What lists already hold spares the pieces to come much.
+    let next = Mutex::new(whole.successor(input));
+    let fresh = || next.lock().unwrap_or_else(PoisonError::into_inner).successor(input);
+    let new_worker = || CensusWorker {
+        census: fresh(),
+        classifier: Classifier::new(options.contracts.clone()),
+        filter: &options.filter,
+        opens_above,
+    };
+    walk_part(
+        dump,
+        stretch,
+        options,
+        &workers,
+        new_worker,
+        |worker| std::mem::replace(&mut worker.census, fresh()),
+        |census, advance| {
+            progress(advance);
+            whole.merge(census);
+            *next.lock().unwrap_or_else(PoisonError::into_inner) = whole.successor(input);
+            ControlFlow::Continue(())
+        },
+    )
 }
 
 struct CensusWorker<'o> {

@@ -74,6 +74,9 @@ pub struct InputArgs {
     /// Do not verify the checksum
     #[arg(long)]
     pub no_checksum: bool,
+    /// Search for keys behind the first fault of a damaged dump; they are in no total, and their database may be ?
+    #[arg(long)]
+    pub recover: bool,
     /// Contracts: what is agreed on the classes of keys (TOML)
     #[arg(long, short, value_name = "FILE")]
     pub contracts: Option<PathBuf>,
@@ -211,6 +214,9 @@ pub struct VerifyArgs {
     /// Do not verify the checksum
     #[arg(long)]
     pub no_checksum: bool,
+    /// Look for records behind a fault, and verify on
+    #[arg(long)]
+    pub recover: bool,
 }
 
 #[derive(Debug, Args)]

@@ -46,6 +46,7 @@ pub mod key_text;
 pub mod measure;
 pub mod privacy;
 pub mod rdb;
+pub mod recover;
 pub mod render;
 pub mod report;
 pub mod scan;

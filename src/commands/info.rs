@@ -132,7 +132,7 @@ fn full(global: &Global, dump: &Dump, options: &Options, text: &mut String) -> E
     line!(text, "framing", "{}", bytes_text(outcome.passed.framing_bytes));
     line!(text, "checksum", "{}", outcome.end.checksum.name());
     line!(text, "after the end", "{}", bytes_text(outcome.trailing_bytes));
-    explain(global, dump, &outcome)
+    explain(global, dump, &outcome, None)
 }
 
 /// Facts are only counted, which every walk does.

@@ -16,6 +16,7 @@ use rdbscope::contract::Contracts;
 use rdbscope::input::{self, Input};
 use rdbscope::key_text;
 use rdbscope::measure::ServerConfig;
+use rdbscope::recover::{Recovery, Stretch};
 use rdbscope::scan::{ChecksumState, ScanEnd, ScanOptions};
 
 use crate::cli::{Cli, Command, Global, InputArgs};
@@ -204,16 +205,24 @@ fn open(global: &Global, paths: &[PathBuf], options: &Options) -> (Vec<Dump>, Ex
     (dumps, exit)
 }
 
-/// Says what is to be said of a dump after its walk.
-fn explain(global: &Global, dump: &Dump, outcome: &Outcome) -> Exit {
+/// Says what is to be said of a dump after its walk, and of what was recovered of it where that was tried.
+fn explain(global: &Global, dump: &Dump, outcome: &Outcome, recovery: Option<&Recovery>) -> Exit {
     let name = dump.name();
     let mut exit = Exit::Done;
     if let Some(fault) = &outcome.end.fault {
         complain(&format!("{name}: {fault}"));
-        if outcome.end.checksum != ChecksumState::Mismatch {
+        if !outcome.end.is_whole() {
             let keys = plural(outcome.passed.keys, "key", "keys");
             let were = if outcome.passed.keys == 1 { "was" } else { "were" };
-            complain(&format!("{name}: partial: {keys} before byte {} {were} read", outcome.end.stored_bytes));
+            let at = outcome.end.stored_bytes;
+            let rest = (dump.input.bytes().len() as u64).saturating_sub(at);
+            let hint = if recovery.is_some() || fault.is_end_of_file() {
+                String::new()
+            } else {
+                format!("; --recover searches the {} behind it", plural(rest, "byte", "bytes"))
+            };
+            complain(&format!("{name}: partial: {keys} before byte {at} {were} read{hint}"));
+            recovery.into_iter().for_each(|recovery| explain_recovery(&name, recovery));
         }
         exit = Exit::Input;
     }
@@ -231,6 +240,29 @@ fn explain(global: &Global, dump: &Dump, outcome: &Outcome) -> Exit {
     }
     explain_end(global, dump, &outcome.end);
     exit
+}
+
+/// Most skipped ranges that are told one by one.
+const RANGES_TOLD: usize = 10;
+
+/// Says which bytes were skipped, and what was recovered behind them.
+fn explain_recovery(name: &str, recovery: &Recovery) {
+    for (at, range) in recovery.skipped.iter().enumerate().take(RANGES_TOLD) {
+        let skipped = format!("{name}: skipped bytes {} to {}", range.start, range.end.saturating_sub(1));
+        complain(&match recovery.stretches.get(at) {
+            Some(Stretch { bytes, keys, fault }) => {
+                let keys = plural(*keys, "key", "keys");
+                let until = fault.as_ref().map_or_else(|| ", the end mark".into(), |fault| format!("; next fault: {fault}"));
+                format!("{skipped}; recovered {keys} behind them, up to byte {}{until}", bytes.end)
+            }
+            None if recovery.gave_up => format!("{skipped}: too much in them looks like records, the search was given up"),
+            None => format!("{skipped}: no records that can be relied on are in them"),
+        });
+    }
+    if recovery.skipped.len() > RANGES_TOLD {
+        let more = plural((recovery.skipped.len() - RANGES_TOLD) as u64, "more range was skipped", "more ranges were skipped");
+        complain(&format!("{name}: {more}; recovered {} in all", plural(recovery.keys(), "key", "keys")));
+    }
 }
 
 /// Warns of what is not wrong with the end of a dump, and yet to be known.

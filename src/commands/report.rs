@@ -6,8 +6,9 @@ use rdbscope::analyse::{self, Dump, Options};
 use rdbscope::census::ListLimits;
 use rdbscope::measure::LoadConfig;
 use rdbscope::privacy::Names;
+use rdbscope::recover;
 use rdbscope::render;
-use rdbscope::report::Report;
+use rdbscope::report::{RecoveredKeys, Report};
 use rdbscope::tables::{self, Table};
 use rdbscope::time;
 use serde_json::{Value, json};
@@ -41,10 +42,13 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
     let bytes = dumps.iter().map(|dump| dump.input.bytes().len() as u64).sum();
     let progress = Progress::new(bytes, global.quiet);
     let (census, outcomes) = analyse::census(&dumps, &options, |advance| progress.advance(advance));
-    let report = Report::new(census, &dumps, outcomes, options.contracts.as_ref());
+    let recovered = args.input.recover.then(|| recover::census(&dumps, &outcomes, &options, |advance| progress.advance(advance)));
+    let mut report = Report::new(census, &dumps, outcomes, options.contracts.as_ref());
+    report.recovered = recovered.map(|recovered| RecoveredKeys::new(recovered, options.contracts.as_ref()));
     drop(progress);
-    for (dump, outcome) in dumps.iter().zip(&report.outcomes) {
-        exit = exit.max(explain(global, dump, outcome));
+    for (at, (dump, outcome)) in dumps.iter().zip(&report.outcomes).enumerate() {
+        let recovery = report.recovered.as_ref().map(|recovered| &recovered.recoveries[at]);
+        exit = exit.max(explain(global, dump, outcome, recovery));
     }
     for (first, second, slots) in analyse::shared_slots(&report.outcomes) {
         let (first, second) = (dumps[first].name(), dumps[second].name());
@@ -101,6 +105,7 @@ fn manifest(args: &ReportArgs, options: &Options, dumps: &[Dump], filter: &str, 
             "contracts": contracts,
             "filter": if filter.is_empty() { Value::Null } else { filter.into() },
             "permanent_limit": args.permanent_limit,
+            "recover": args.input.recover,
             "server_config": options.server.config.map(limits),
             "server_version": options.server.version.map(|server| server.to_string()),
             "show_sensitive": args.show_sensitive,

@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 
 use rdbscope::analyse::Options;
+use rdbscope::recover::{self, Recovery};
 use rdbscope::scan::ScanOptions;
 use rdbscope::verify::{self, Verdict};
 
-use super::{Exit, explain_end, open, print};
+use super::{Exit, explain_end, explain_recovery, open, print};
 use crate::cli::{Global, VerifyArgs};
 use crate::progress::Progress;
-use crate::terminal::plural;
+use crate::terminal::{count_text, plural};
 
 pub fn run(global: &Global, args: &VerifyArgs) -> Exit {
     let default = ScanOptions::default();
@@ -19,18 +20,20 @@ pub fn run(global: &Global, args: &VerifyArgs) -> Exit {
     for dump in &dumps {
         let progress = Progress::new(dump.input.bytes().len() as u64, global.quiet);
         let verdict = verify::verify(dump, scan, |advance| progress.advance(advance));
+        let recovery = args.recover.then(|| recover::search(dump, &verdict.end, scan, |_| ()));
         drop(progress);
         if !verdict.is_ok() {
             exit = exit.max(Exit::Input);
         }
         explain_end(global, dump, &verdict.end);
-        exit = exit.max(print(lines(&dump.name(), &verdict).as_bytes()));
+        exit = exit.max(print(lines(&dump.name(), &verdict, recovery.as_ref()).as_bytes()));
+        recovery.into_iter().for_each(|recovery| explain_recovery(&dump.name(), &recovery));
     }
     exit
 }
 
 /// One line for a sound dump, one for each fault of another.
-fn lines(name: &str, verdict: &Verdict) -> String {
+fn lines(name: &str, verdict: &Verdict, recovery: Option<&Recovery>) -> String {
     let keys = plural(verdict.keys, "key", "keys");
     let checksum = verdict.end.checksum.name();
     if verdict.is_ok() {
@@ -42,6 +45,7 @@ fn lines(name: &str, verdict: &Verdict) -> String {
         let _ = writeln!(text, "{name}: {fault}");
     }
     let faults = plural(verdict.faults + u64::from(verdict.end.fault.is_some()), "fault", "faults");
-    let _ = writeln!(text, "{name}: {faults}, {keys} read, checksum {checksum}");
+    let recovered = recovery.map_or_else(String::new, |recovery| format!(", {} recovered", count_text(recovery.keys())));
+    let _ = writeln!(text, "{name}: {faults}, {keys} read{recovered}, checksum {checksum}");
     text
 }

@@ -6,7 +6,8 @@
 //! records that are compressed or in chunks, the part with a fault in it, and the one with the end mark.
 
 mod checksum;
-mod guess;
+mod damage;
+pub(crate) mod guess;
 mod head;
 mod pieces;
 mod unpack;
@@ -108,6 +109,16 @@ impl Piece<'_> {
         Ok(())
     }
 
+    /// Offset of its first byte.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// True where its records stood compressed, or in chunks, in the file.
+    pub(crate) fn is_unpacked(&self) -> bool {
+        matches!(self.records, Records::Unpacked(_))
+    }
+
     /// The bytes that the checksum covers: all but itself, behind the end mark.
     fn checksummed(&self) -> &[u8] {
         &self.raw[..self.checksummed]
@@ -132,6 +143,13 @@ pub struct ScanEnd {
     pub bytes: u64,
     /// What became of the checksum.
     pub checksum: ChecksumState,
+}
+
+impl ScanEnd {
+    /// True where all records were read: the end mark was reached, whatever the checksum behind it.
+    pub fn is_whole(&self) -> bool {
+        self.fault.is_none() || self.checksum == ChecksumState::Mismatch
+    }
 }
 
 /// What became of the checksum.
@@ -174,16 +192,36 @@ pub fn scan<W, R>(
     workers: &Mutex<Vec<W>>,
     new_worker: impl Fn() -> W + Sync,
     work: impl Fn(&mut W, &Piece<'_>) -> R + Sync,
+    collect: impl FnMut(R, u64) -> ControlFlow<()> + Send,
+) -> ScanEnd
+where
+    W: Send,
+    R: Send,
+{
+    scan_from(bytes, head, (HEADER_LEN as u64, 0), options, workers, new_worker, work, collect)
+}
+
+/// Does what [`scan`] does from a record boundary on: `from` is its offset and the database there. A checksum covers what precedes it, too.
+#[expect(clippy::too_many_arguments, reason = "those of a scan, and where it begins")]
+pub(crate) fn scan_from<W, R>(
+    bytes: &[u8],
+    head: &Head,
+    from: (u64, u64),
+    options: ScanOptions,
+    workers: &Mutex<Vec<W>>,
+    new_worker: impl Fn() -> W + Sync,
+    work: impl Fn(&mut W, &Piece<'_>) -> R + Sync,
     mut collect: impl FnMut(R, u64) -> ControlFlow<()> + Send,
 ) -> ScanEnd
 where
     W: Send,
     R: Send,
 {
-    let mut pieces = Pieces::new(bytes, &head.format, options.piece_bytes);
+    let start = usize::try_from(from.0).unwrap_or(usize::MAX).min(bytes.len());
+    let mut pieces = Pieces::new(bytes, from, &head.format, options.piece_bytes);
     let batch_pieces = (BATCH_PIECES * rayon::current_num_threads()).clamp(LEAST_PIECES, MOST_PIECES);
     // Of a small dump, too, every thread is to get some.
-    let share = bytes.len() as u64 / (BATCH_PIECES * rayon::current_num_threads()) as u64;
+    let share = (bytes.len() - start) as u64 / (BATCH_PIECES * rayon::current_num_threads()) as u64;
     let piece_bytes = options.piece_bytes.min(share.max(LEAST_BYTES)).max(1);
     let run = |piece: &Piece<'_>| {
         let taken = lock(workers).pop();
@@ -200,9 +238,9 @@ where
             plain: piece.plain_len().0,
         }
     };
-    let mut crc = checksum::crc64(&bytes[..HEADER_LEN.min(bytes.len())]);
+    let mut crc = if options.checksum { checksum::crc64(&bytes[..start]) } else { 0 };
     let mut done: Vec<Done<R>> = Vec::new();
-    let (mut stored_bytes, mut plain_bytes) = (HEADER_LEN as u64, HEADER_LEN as u64);
+    let (mut stored_bytes, mut plain_bytes) = (from.0, from.0);
     let mut collect_done = |done: Vec<Done<R>>| {
         for Done { result, crc: next, checksummed, stored, plain } in done {
             crc = checksum::join(crc, next, checksummed);

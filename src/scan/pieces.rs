@@ -3,10 +3,11 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 
+use super::damage;
 use super::unpack::{Assembler, decompress};
 use super::{ChecksumState, Piece, Records, ScanEnd};
 use crate::error::{Error, ErrorKind, Result};
-use crate::rdb::{Format, Frame, HEADER_LEN, Sink, Step, Walker};
+use crate::rdb::{Format, Frame, Sink, Step, Walker};
 
 /// Bytes of a piece that is cut by skimming, at most.
 const SKIMMED_BYTES: u64 = 1 << 20;
@@ -44,11 +45,12 @@ pub(super) struct Unpacked {
 }
 
 impl<'a> Pieces<'a> {
-    pub(super) fn new(bytes: &'a [u8], format: &'a Format, piece_bytes: u64) -> Self {
-        let records = bytes.get(HEADER_LEN..).unwrap_or_default();
+    /// Begins at a record boundary: its offset and the database there.
+    pub(super) fn new(bytes: &'a [u8], (offset, db): (u64, u64), format: &'a Format, piece_bytes: u64) -> Self {
+        let records = usize::try_from(offset).ok().and_then(|at| bytes.get(at..)).unwrap_or_default();
         Self {
             bytes,
-            walker: Walker::new(records, HEADER_LEN as u64, format, 0),
+            walker: Walker::new(records, offset, format, db),
             format,
             piece_bytes: piece_bytes.clamp(1, SKIMMED_BYTES),
             reached: Reached::Middle,
@@ -135,7 +137,7 @@ impl<'a> Pieces<'a> {
                 Ok(Step::End) => self.reached = Reached::End { checksum: sink.checksum },
                 Ok(Step::Frame | Step::Record | Step::Packed) => {}
                 Err(fault) => {
-                    self.reached = Reached::Fault(fault);
+                    self.reached = Reached::Fault(damage::diagnose(fault, self.bytes));
                     break;
                 }
             }

@@ -8,9 +8,11 @@ macro_rules! columns {
 
 mod advice;
 mod keys;
+mod recovered;
 mod report;
 
 pub use keys::{KEY_COLUMNS, KeyColumn, KeySource, RDBTOOLS_COLUMNS, key_column};
+pub use recovered::NAMES as RECOVERED_TABLES;
 pub use report::all as report_tables;
 
 use std::borrow::Cow;
