@@ -222,7 +222,8 @@ impl Search<'_> {
                     // The end mark of another dump, inside a value, has more behind it.
                     let is_end = rest.is_empty() || rest.starts_with(b"*") || rest.len() == STREAM_MARK;
                     let stretch = Stretch { bytes: start..reached, keys, fault: None };
-                    return (is_end.then_some(stretch), reached);
+                    // Where no more of the dump is behind the mark, a record of the dump around it may begin there.
+                    return (is_end.then_some(stretch), reached.saturating_sub(1));
                 }
             }
         };

@@ -17,7 +17,7 @@ const EXPIRIES: std::ops::RangeInclusive<i64> = 946_684_800_000..=253_402_300_79
 /// Longest name of an AUX field.
 const MOST_AUX_NAME: u64 = 64;
 
-/// Bytes of a compressed string that cost as much to look at as one string.
+/// Bytes of a name or of a compressed string that cost as much to look at as one string.
 const BYTES_A_STEP: u64 = 64;
 
 /// The sink of the strict tests: it looks at every element, and doubts what no server writes.
@@ -131,8 +131,10 @@ impl Sink for Strict {
 
     fn text(&mut self, role: Role, text: Str<'_>) {
         self.step(1);
+        if matches!(role, Role::Member | Role::Field) || matches!(text, Str::Lzf { .. }) {
+            self.step(text.len() / BYTES_A_STEP);
+        }
         if let Str::Lzf { packed, plain_len, .. } = text {
-            self.step(plain_len / BYTES_A_STEP);
             // Writers compress strings of more than 20 bytes, and only where that saves 4.
             if plain_len <= 20 || packed.len() as u64 + 4 > plain_len {
                 self.doubt("compressed string", "no server would have compressed it");
