@@ -9,7 +9,7 @@ use crate::classify::Classifier;
 use crate::contract::Contracts;
 use crate::error::{Error, Result};
 use crate::filter::Filter;
-use crate::input::Input;
+use crate::input::{Change, Input};
 use crate::key_text;
 use crate::measure::{Allocator, Fact, FactSink, LoadConfig, Measure, Model, SLOTS, Server, Snapshot, SnapshotSource};
 use crate::rdb::{Frame, HEADER_LEN, ModuleId, Str, UNKNOWN_DB};
@@ -260,12 +260,14 @@ pub struct Outcome {
     pub end: ScanEnd,
     /// Bytes of the file behind the end of the dump.
     pub trailing_bytes: u64,
+    /// The file changed while it was read.
+    pub change: Option<Change>,
 }
 
 impl Outcome {
     /// True where the figures may not be all there is, or not all true.
     pub fn is_partial(&self) -> bool {
-        self.end.fault.is_some() || self.passed.value_faults.count > 0
+        self.end.fault.is_some() || self.passed.value_faults.count > 0 || self.change.is_some()
     }
 }
 
@@ -369,7 +371,7 @@ fn walk_part<W: PieceSink, R: Send>(
         collect(result, advance)
     });
     let trailing_bytes = trailing_bytes(dump, &end);
-    Outcome { passed, end, trailing_bytes }
+    Outcome { passed, end, trailing_bytes, change: dump.input.change() }
 }
 
 /// Bytes of the file behind the end of the dump, where that was reached.

@@ -1,6 +1,6 @@
 //! Opens dumps: a path becomes a slice of bytes, mapped and never written to.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -70,13 +70,38 @@ pub struct Input {
     content: Content,
     stored_bytes: u64,
     modified_ms: Option<i64>,
+    /// What the system said of the file when it was opened.
+    opened: Option<Metadata>,
+}
+
+/// How a file changed since it was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// Bytes that it had.
+    pub was_bytes: u64,
+    /// Bytes that it has.
+    pub bytes: u64,
+}
+
+/// True where both say something of the same file, and not of one that has taken the name of the other.
+fn is_same_file(a: &Metadata, b: &Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        (a.dev(), a.ino()) == (b.dev(), b.ino())
+    }
+    #[cfg(not(unix))]
+    {
+        a.created().ok() == b.created().ok()
+    }
 }
 
 impl Input {
     /// Opens and maps the file at `path`.
     ///
     /// The file must not change while it is read: the bytes behind the returned value are the file's own. A file that another process
-    /// rewrites gives wrong figures; one that is truncated ends the process with SIGBUS.
+    /// rewrites gives wrong figures, which [`change`](Self::change) tells afterwards; one that is truncated ends the process with SIGBUS,
+    /// unless that handles the signal, as the `rdbscope` program does.
     ///
     /// # Errors
     /// What the system says when the file cannot be opened or mapped; a folder or device is refused.
@@ -107,7 +132,16 @@ impl Input {
             .ok()
             .and_then(|at| at.duration_since(UNIX_EPOCH).ok())
             .and_then(|since| i64::try_from(since.as_millis()).ok());
-        Ok(Self { path: path.into(), content, stored_bytes: metadata.len(), modified_ms })
+        Ok(Self { path: path.into(), content, stored_bytes: metadata.len(), modified_ms, opened: Some(metadata) })
+    }
+
+    /// How the file changed since it was opened: its size, or its time alone. Nothing where another file has taken its name; the one that
+    /// was opened is then as it was.
+    pub fn change(&self) -> Option<Change> {
+        let was = self.opened.as_ref()?;
+        let is = fs::metadata(&self.path).ok().filter(|is| is_same_file(was, is))?;
+        let as_it_was = was.len() == is.len() && was.modified().ok() == is.modified().ok();
+        (!as_it_was).then_some(Change { was_bytes: was.len(), bytes: is.len() })
     }
 
     /// Takes a dump that is in memory already, named `path` in messages.
@@ -120,7 +154,7 @@ impl Input {
             Some(frame) => Content::Owned(unwrap_envelope(frame)?),
             None => Content::Owned(bytes),
         };
-        Ok(Self { path: path.into(), content, stored_bytes, modified_ms: None })
+        Ok(Self { path: path.into(), content, stored_bytes, modified_ms: None, opened: None })
     }
 
     /// The bytes of the uncompressed dump, and whatever follows it.
@@ -128,6 +162,14 @@ impl Input {
         match &self.content {
             Content::Mapped(map) => map,
             Content::Owned(bytes) => bytes,
+        }
+    }
+
+    /// The bytes that are the file's own, where it is mapped: they change with it.
+    pub fn map(&self) -> Option<&[u8]> {
+        match &self.content {
+            Content::Mapped(map) => Some(map),
+            Content::Owned(_) => None,
         }
     }
 

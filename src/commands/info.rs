@@ -5,23 +5,18 @@ use std::ops::ControlFlow;
 use std::sync::Mutex;
 
 use rdbscope::analyse::{self, Dump, Options, PieceSink};
-use rdbscope::input::Input;
 use rdbscope::key_text;
 use rdbscope::measure::Fact;
 use rdbscope::time;
 
-use super::{Exit, complain, explain, print, shown};
+use super::{Exit, complain, explain, open_one, print, shown};
 use crate::cli::{Global, InfoArgs};
 use crate::progress::Progress;
 use crate::terminal::{bytes_text, count_text};
 
 pub fn run(global: &Global, args: &InfoArgs) -> Exit {
     let options = Options::default();
-    let opened = match Input::open(&args.dump) {
-        Ok(input) => Dump::new(input, &options).map_err(|fault| fault.to_string()),
-        Err(error) => Err(error.to_string()),
-    };
-    let dump = match opened {
+    let dump = match open_one(&args.dump, &options) {
         Ok(dump) => dump,
         Err(why) => {
             complain(&format!("{}: {why}", shown(&args.dump)));

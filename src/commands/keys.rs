@@ -15,7 +15,7 @@ use rdbscope::tables::{KEY_COLUMNS, KeyColumn, KeySource, RDBTOOLS_COLUMNS, key_
 
 use super::{Exit, complain, explain, note, open, options, shown};
 use crate::cli::{Global, KeysArgs, KeysFormat, Preset};
-use crate::output::{WholeFile, same_file};
+use crate::output::{self, WholeFile, same_file};
 use crate::progress::Progress;
 
 /// Fewest bytes of the secret of `--redact`: below, it can be guessed.
@@ -41,7 +41,7 @@ pub fn run(global: &Global, args: &KeysArgs) -> Exit {
         Some(path) => match WholeFile::create(path) {
             Ok(file) => Out::File(file),
             Err(error) => {
-                complain(&format!("{}: {error}", shown(path)));
+                complain(&format!("{}: {error}{}", shown(path), output::advice(&error)));
                 return Exit::Output;
             }
         },
@@ -61,7 +61,7 @@ pub fn run(global: &Global, args: &KeysArgs) -> Exit {
         // Whoever read the rows has enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return exit,
         Err(error) => {
-            complain(&format!("cannot write the keys: {error}"));
+            complain(&format!("cannot write the keys: {error}{}", output::advice(&error)));
             return exit.max(Exit::Output);
         }
     };
@@ -275,7 +275,7 @@ impl Out {
     fn finish(self) -> io::Result<()> {
         match self {
             Self::Stdout(mut out) => out.flush(),
-            Self::File(file) => file.finish(),
+            Self::File(file) => WholeFile::finish([file]),
         }
     }
 }

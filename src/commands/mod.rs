@@ -13,13 +13,14 @@ use std::sync::Arc;
 
 use rdbscope::analyse::{self, Dump, Options, Outcome, ServerOptions};
 use rdbscope::contract::Contracts;
-use rdbscope::input::{self, Input};
+use rdbscope::input::{self, Change, Input};
 use rdbscope::key_text;
 use rdbscope::measure::ServerConfig;
 use rdbscope::recover::{Recovery, Stretch};
 use rdbscope::scan::{ChecksumState, ScanEnd, ScanOptions};
 
 use crate::cli::{Cli, Command, Global, InputArgs};
+use crate::signals;
 use crate::terminal::plural;
 
 /// How a run ended; the worst of what happened.
@@ -187,10 +188,7 @@ fn open(global: &Global, paths: &[PathBuf], options: &Options) -> (Vec<Dump>, Ex
             vec![path.clone()]
         };
         for path in paths {
-            match Input::open(&path)
-                .map_err(|error| error.to_string())
-                .and_then(|input| Dump::new(input, options).map_err(|fault| fault.to_string()))
-            {
+            match open_one(&path, options) {
                 Ok(dump) => dumps.push(dump),
                 Err(why) => fail(&path, &why),
             }
@@ -205,10 +203,48 @@ fn open(global: &Global, paths: &[PathBuf], options: &Options) -> (Vec<Dump>, Ex
     (dumps, exit)
 }
 
+/// Opens one dump, and has it watched for as long as it is open.
+fn open_one(path: &Path, options: &Options) -> Result<Dump, String> {
+    let input = Input::open(path).map_err(|error| error.to_string())?;
+    let map = input.map().map(<[u8]>::as_ptr_range);
+    input.map().into_iter().for_each(signals::watch);
+    Dump::new(input, options).map_err(|fault| {
+        map.into_iter().for_each(signals::forget);
+        fault.to_string()
+    })
+}
+
+/// Says what is to be said of a dump that changed while it was read.
+fn explain_change(dump: &Dump) -> Exit {
+    let name = dump.name();
+    let change = dump.input.change();
+    let is_cut_off = dump.input.map().is_some_and(signals::is_cut_off);
+    let what = match change {
+        Some(Change { was_bytes, bytes }) if bytes < was_bytes => {
+            format!("it was truncated while it was read, from {was_bytes} bytes to {bytes}")
+        }
+        Some(Change { was_bytes, bytes }) if bytes > was_bytes => {
+            format!("it grew while it was read, from {was_bytes} bytes to {bytes}")
+        }
+        Some(_) => "it was written to while it was read".into(),
+        None if is_cut_off => {
+            "a part of it could not be read, and counts as zeros: it was truncated for a while, or the disk is failing".into()
+        }
+        None => return Exit::Done,
+    };
+    let cause = if name.starts_with("temp-") {
+        "a save is still writing it, and gives it its name when it is complete: read that file"
+    } else {
+        "a save or a copy is still writing it, most likely: wait for its end, or copy the file first, and run this again"
+    };
+    complain(&format!("{name}: {what}; the figures may be of neither state. {cause}"));
+    Exit::Input
+}
+
 /// Says what is to be said of a dump after its walk, and of what was recovered of it where that was tried.
 fn explain(global: &Global, dump: &Dump, outcome: &Outcome, recovery: Option<&Recovery>) -> Exit {
     let name = dump.name();
-    let mut exit = Exit::Done;
+    let mut exit = explain_change(dump);
     if let Some(fault) = &outcome.end.fault {
         complain(&format!("{name}: {fault}"));
         if !outcome.end.is_whole() {
@@ -220,6 +256,13 @@ fn explain(global: &Global, dump: &Dump, outcome: &Outcome, recovery: Option<&Re
                 String::new()
             } else {
                 format!("; --recover searches the {} behind it", plural(rest, "byte", "bytes"))
+            };
+            let hint = if name.starts_with("temp-") {
+                format!(
+                    "{hint}; a save was writing it, or broke off: read the file that it gets its name from when it is complete"
+                )
+            } else {
+                hint
             };
             complain(&format!("{name}: partial: {keys} before byte {at} {were} read{hint}"));
             recovery.into_iter().for_each(|recovery| explain_recovery(&name, recovery));

@@ -9,13 +9,13 @@ use rdbscope::privacy::Names;
 use rdbscope::recover;
 use rdbscope::render;
 use rdbscope::report::{RecoveredKeys, Report};
-use rdbscope::tables::{self, Table};
+use rdbscope::tables::{self, RECOVERED_TABLES, Table};
 use rdbscope::time;
 use serde_json::{Value, json};
 
 use super::{Exit, colours, complain, explain, open, options, print, shown, warn};
 use crate::cli::{Global, ReportArgs};
-use crate::output::{Folder, WholeFile};
+use crate::output::{self, Folder, WholeFile};
 use crate::progress::Progress;
 use crate::terminal;
 
@@ -31,7 +31,7 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
         None => None,
         Some((_, Ok(folder))) => Some(folder),
         Some((path, Err(error))) => {
-            complain(&format!("{}: {error}", shown(path)));
+            complain(&format!("{}: {error}{}", shown(path), output::advice(&error)));
             return Exit::Output;
         }
     };
@@ -63,7 +63,7 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
         let tables = tables::report_tables(&report, &dumps, &names);
         let manifest = manifest(args, &options, &dumps, &filter, &tables);
         if let Err(error) = write(&folder, &tables, &manifest) {
-            complain(&format!("cannot write the report: {error}"));
+            complain(&format!("cannot write the report: {error}{}", output::advice(&error)));
             exit = exit.max(Exit::Output);
         }
     }
@@ -81,7 +81,10 @@ fn write(folder: &Folder, tables: &[Table], manifest: &Value) -> io::Result<()> 
     let mut file = folder.file("manifest.json")?;
     writeln!(file, "{manifest:#}")?;
     files.push(file);
-    files.into_iter().try_for_each(WholeFile::finish)
+    WholeFile::finish(files)?;
+    // An earlier report may have had them.
+    let stale = RECOVERED_TABLES.iter().filter(|name| tables.iter().all(|table| table.name != **name));
+    stale.into_iter().try_for_each(|name| folder.remove(&format!("{name}.csv")))
 }
 
 /// What the report was made of and with: the one file that names files.

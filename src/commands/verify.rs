@@ -7,7 +7,7 @@ use rdbscope::recover::{self, Recovery};
 use rdbscope::scan::ScanOptions;
 use rdbscope::verify::{self, Verdict};
 
-use super::{Exit, explain_end, explain_recovery, open, print};
+use super::{Exit, explain_change, explain_end, explain_recovery, open, print};
 use crate::cli::{Global, VerifyArgs};
 use crate::progress::Progress;
 use crate::terminal::{count_text, plural};
@@ -25,6 +25,7 @@ pub fn run(global: &Global, args: &VerifyArgs) -> Exit {
         if !verdict.is_ok() {
             exit = exit.max(Exit::Input);
         }
+        exit = exit.max(explain_change(dump));
         explain_end(global, dump, &verdict.end);
         exit = exit.max(print(lines(&dump.name(), &verdict, recovery.as_ref()).as_bytes()));
         recovery.into_iter().for_each(|recovery| explain_recovery(&dump.name(), &recovery));
