@@ -26,6 +26,9 @@ struct Args {
     /// How many faults of each kind.
     #[arg(long, default_value_t = 3000)]
     faults: u64,
+    /// Places at which a dump is broken at once.
+    #[arg(long, default_value_t = 1)]
+    places: usize,
     /// Other seeds, other faults.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -48,7 +51,9 @@ fn main() -> ExitCode {
         let of_one = |number: u64| {
             let mut random = Random::new(args.seed ^ Random::new(number << 2 | kind as u64).next());
             let original = random.pick(&originals);
-            try_once(original, kind, &mut random, |at, row| eprintln!("{kind:?} {number}: {} at {at}: {row:?}", original.name))
+            try_once(original, (kind, args.places), &mut random, |at, row| {
+                eprintln!("{kind:?} {number}: {} at {at}: {row:?}", original.name)
+            })
         };
         let add = |mut a: Tally, b: Tally| {
             a.add(&b);

@@ -13,8 +13,7 @@ use crate::input::{Change, Input};
 use crate::key_text;
 use crate::measure::{Allocator, Fact, FactSink, LoadConfig, Measure, Model, SLOTS, Server, Snapshot, SnapshotSource};
 use crate::rdb::{Frame, HEADER_LEN, ModuleId, Str, UNKNOWN_DB};
-use crate::recover::Stretch;
-use crate::scan::{self, Head, Piece, ScanEnd, ScanOptions};
+use crate::scan::{self, Head, Piece, ScanEnd, ScanOptions, Stretch};
 
 /// Most faults inside values that are kept of one dump, the first ones.
 const MOST_FAULTS: usize = 10;

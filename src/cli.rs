@@ -18,7 +18,7 @@ use crate::commands;
 #[command(name = "rdbscope", version, about, max_term_width = 100, arg_required_else_help = true, subcommand_required = true)]
 #[command(after_help = "\
 Exit codes: 0 done · 2 the command line or the contracts file is wrong · 3 an input cannot be opened or is damaged (what could be read is
-reported) · 4 an output could not be written")]
+reported) · 4 an output could not be written · 130 interrupted")]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,

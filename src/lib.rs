@@ -8,7 +8,7 @@
 //!           threads) borrowed) slot, ttl)   or shape)    that merge) figures)  rows)     json lines)
 //! ```
 //!
-//! [`analyse`] joins them. [`rdb`] is usable on its own: it walks borrowed bytes, knows nothing of files and threads, and reports to a
+//! [`analyse`] joins them, [`verify`] looks into everything, and [`recover`] finds records behind damage. [`rdb`] is usable on its own: it walks borrowed bytes, knows nothing of files and threads, and reports to a
 //! [`Sink`](rdb::Sink) of your own:
 //!
 //! ```

@@ -71,7 +71,7 @@ fn zeros_in_the_middle() {
         "{stderr}"
     );
     assert!(stderr.contains("copy it again, or see with --recover"), "{stderr}");
-    assert!(stderr.contains("partial: 1 key before byte 16 was read; --recover searches the 57 bytes behind it"), "{stderr}");
+    assert!(stderr.contains("partial: 1 key before byte 16 was read, and the last of them may be damaged itself; --recover searches the 57 bytes behind them"), "{stderr}");
 }
 
 /// One key without name and content is a key.

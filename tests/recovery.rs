@@ -22,18 +22,22 @@ fn nothing_is_recovered_that_was_not_there() {
         .filter(|original| !original.rows.is_empty())
         .collect();
     let mut random = Random::new(7);
-    for kind in KINDS {
+    // A second length that is damaged may leave a dump that can be read, of which nothing but the checksum could tell.
+    let several = [(Kind::Zeros, 3), (Kind::Type, 3)];
+    for (kind, places) in KINDS.map(|kind| (kind, 1)).into_iter().chain(several) {
         let mut sum = Tally::default();
-        while sum.faults < 300 {
+        while sum.faults < 200 {
             let original = random.pick(&originals);
             let wrong = |at: u64, row: &recovery::Row| panic!("{kind:?} in {}: {row:?} at {at}", original.name);
-            sum.add(&try_once(original, kind, &mut random, wrong));
+            sum.add(&try_once(original, (kind, places), &mut random, wrong));
         }
         let behind = sum.intact - sum.kept;
         if kind == Kind::Cut {
             assert_eq!((behind, sum.recovered), (0, 0), "nothing is behind a cut");
         } else {
-            assert!(sum.recovered * 10 > behind * 9, "{kind:?}: {} of {behind} keys recovered", sum.recovered);
+            // Between faults that are near each other nothing can be relied on.
+            let least = if places == 1 { 9 } else { 7 };
+            assert!(sum.recovered * 10 > behind * least, "{kind:?}, {places}: {} of {behind} keys recovered", sum.recovered);
         }
     }
 }
@@ -70,7 +74,10 @@ fn without_being_asked_nothing_is_searched() {
     assert_eq!(report.run.code, 3);
     assert_eq!(report.total("keys"), 10);
     assert!(!report.files.contains_key("recovered.csv") && !report.files.contains_key("skipped.csv"));
-    let message = format!("partial: 10 keys before byte {} were read; --recover searches the", starts[10]);
+    let message = format!(
+        "partial: 10 keys before byte {} were read, and the last of them may be damaged itself; --recover searches the",
+        starts[10]
+    );
     assert!(report.run.stderr.contains(&message), "{}", report.run.stderr);
 }
 
@@ -128,7 +135,7 @@ fn verify_goes_on_behind_a_fault() {
     assert!(run.text().contains("1 fault, 10 keys read, 65 recovered"), "{}", run.text());
 }
 
-/// Between two faults a chain of 24 records is enough; the last of them, which the second fault may have caused, is left out.
+/// Between two faults a chain of 24 records is enough; the last four, which may be what the second fault made of a value, are left out.
 #[test]
 fn on_to_the_next_fault_and_again() {
     let (mut dump, starts) = two_databases();
@@ -138,10 +145,10 @@ fn on_to_the_next_fault_and_again() {
     let run = dump.run_keys(&["--recover", "--columns", "key"]).ended_with(3);
     let (_, rows) = read_csv(&run.stdout);
     let expected: Vec<String> =
-        (0..4).chain(9..49).chain(55..80).map(|at| format!("user:{}{:02}", at / 40 * 3, at % 40)).collect();
+        (0..4).chain(9..46).chain(55..80).map(|at| format!("user:{}{:02}", at / 40 * 3, at % 40)).collect();
     assert_eq!(column(&rows, "key"), expected);
     let report = dump.report(&["--recover"]);
-    assert_eq!(column(&report.table("skipped"), "recovered_keys"), ["40", "25"]);
+    assert_eq!(column(&report.table("skipped"), "recovered_keys"), ["37", "25"]);
 }
 
 #[test]

@@ -9,8 +9,9 @@ use rdbscope::analyse::{self, Advance, Dump, Options, Outcome, PieceSink};
 use rdbscope::classify::{Classifier, Separators};
 use rdbscope::measure::Fact;
 use rdbscope::privacy::Names;
-use rdbscope::recover::{self, Recovery, Stretch};
+use rdbscope::recover::{self, Recovery};
 use rdbscope::render::{RowFormat, RowWriter};
+use rdbscope::scan::Stretch;
 use rdbscope::tables::{KEY_COLUMNS, KeyColumn, KeySource, RDBTOOLS_COLUMNS, key_column};
 
 use super::{Exit, complain, explain, note, open, options, shown};

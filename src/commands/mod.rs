@@ -16,8 +16,8 @@ use rdbscope::contract::Contracts;
 use rdbscope::input::{self, Change, Input};
 use rdbscope::key_text;
 use rdbscope::measure::ServerConfig;
-use rdbscope::recover::{Recovery, Stretch};
-use rdbscope::scan::{ChecksumState, ScanEnd, ScanOptions};
+use rdbscope::recover::Recovery;
+use rdbscope::scan::{ChecksumState, ScanEnd, ScanOptions, Stretch};
 
 use crate::cli::{Cli, Command, Global, InputArgs};
 use crate::signals;
@@ -252,17 +252,15 @@ fn explain(global: &Global, dump: &Dump, outcome: &Outcome, recovery: Option<&Re
             let were = if outcome.passed.keys == 1 { "was" } else { "were" };
             let at = outcome.end.stored_bytes;
             let rest = (dump.input.bytes().len() as u64).saturating_sub(at);
-            let hint = if recovery.is_some() || fault.is_end_of_file() {
-                String::new()
-            } else {
-                format!("; --recover searches the {} behind it", plural(rest, "byte", "bytes"))
-            };
             let hint = if name.starts_with("temp-") {
-                format!(
-                    "{hint}; a save was writing it, or broke off: read the file that it gets its name from when it is complete"
-                )
+                "; a save was writing it, or broke off: read the file that it becomes when it is complete".into()
+            } else if fault.is_end_of_file() {
+                String::new()
+            } else if recovery.is_some() {
+                ", and the last of them may be damaged itself".into()
             } else {
-                hint
+                let rest = plural(rest, "byte", "bytes");
+                format!(", and the last of them may be damaged itself; --recover searches the {rest} behind them")
             };
             complain(&format!("{name}: partial: {keys} before byte {at} {were} read{hint}"));
             recovery.into_iter().for_each(|recovery| explain_recovery(&name, recovery));

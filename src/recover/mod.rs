@@ -2,8 +2,8 @@
 //!
 //! Nothing marks where a record begins, so one is taken for found only where a chain of records follows that pass every test that can be
 //! thought of (see [`strict`]), each to its last element. What a chain begins with may yet be no record: a part of a value that looks like
-//! one, or a key without the expiry in front of it. Nor can the record in front of a fault be relied on, whose length may be what was damaged. Both
-//! are left out.
+//! one, or a key without the expiry in front of it. Nor can what is in front of a fault be relied on: a length that is damaged may give parts of
+//! a value for records. Both are left out.
 
 mod strict;
 
@@ -15,10 +15,10 @@ use crate::census::Census;
 use crate::error::Error;
 use crate::rdb::{Dialect, UNKNOWN_DB, Walker};
 use crate::scan::guess::{self, Beginnings};
-use crate::scan::{self, Piece, ScanEnd, ScanOptions};
-use strict::Strict;
+use crate::scan::{self, Piece, ScanEnd, ScanOptions, Stretch};
+use strict::{Last, Strict};
 
-/// Records at the beginning of a chain that are left out. With one, 68 keys of 20 million that were recovered in 110,000 broken dumps were not in
+/// Records at the beginning of a chain that are left out, and in front of a further fault. With one, 68 keys of 20 million that were recovered in 110,000 broken dumps were not in
 /// the original; with two, 8; with four, none (`examples/recovery.rs`).
 const LEFT_OUT: usize = 4;
 
@@ -36,17 +36,6 @@ const COST_OF_TRY: u64 = 16;
 
 /// Bytes that follow the end mark of a dump that was captured from a replication stream.
 const STREAM_MARK: usize = 40;
-
-/// Records behind a fault that can be relied on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stretch {
-    /// Where the first of them begins, and the last ends, or the dump.
-    pub bytes: Range<u64>,
-    /// How many there are.
-    pub keys: u64,
-    /// What ends it; nothing where that is the end mark.
-    pub fault: Option<Error>,
-}
 
 /// What became of the bytes behind the first fault of a dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -188,7 +177,7 @@ impl Search<'_> {
         let dump = self.dump;
         let len = self.bytes.len() as u64;
         let (mut from, mut window) = (start, FIRST_WINDOW);
-        let (mut keys, mut last) = (0, None);
+        let (mut keys, mut last) = (0, Last::default());
         let fault = loop {
             let limit = len.min(from.saturating_add(window));
             let bytes = &self.bytes[..limit as usize];
@@ -203,7 +192,7 @@ impl Search<'_> {
                 |(), piece| verdict(piece, self.dump.head.dialect()),
                 |verdict: Verdict, _| {
                     keys += verdict.keys;
-                    last = verdict.last.or(last);
+                    last.append(verdict.last);
                     doubt = verdict.doubt;
                     if doubt.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                 },
@@ -227,16 +216,16 @@ impl Search<'_> {
                 }
             }
         };
-        let Some(end) = last else { return (None, start) };
-        (Some(Stretch { bytes: start..end, keys: keys - 1, fault: Some(fault) }), end)
+        let Some((end, left_out)) = last.first() else { return (None, start) };
+        (Some(Stretch { bytes: start..end, keys: keys - left_out, fault: Some(fault) }), end)
     }
 }
 
 /// What the strict tests say of a piece.
 struct Verdict {
     keys: u64,
-    /// Where the last sound record begins.
-    last: Option<u64>,
+    /// Where the last sound records begin.
+    last: Last,
     doubt: Option<Error>,
 }
 
@@ -244,7 +233,7 @@ fn verdict(piece: &Piece<'_>, dialect: Dialect) -> Verdict {
     let mut strict = Strict::new(dialect, false);
     // Where its boundaries were guessed wrong it is thrown away.
     let walked = piece.walk(&mut strict);
-    let (keys, last) = (strict.records, strict.last);
+    let (keys, last) = (strict.records, std::mem::take(&mut strict.last));
     let unpacked = piece.is_unpacked().then(|| Error::new(piece.offset(), "blob of records", UNPACKED));
     Verdict { keys, last, doubt: strict.into_doubt().or(walked.err()).or(unpacked) }
 }

@@ -10,9 +10,11 @@ mod damage;
 pub(crate) mod guess;
 mod head;
 mod pieces;
+mod stretch;
 mod unpack;
 
 pub use head::Head;
+pub use stretch::Stretch;
 
 use std::cell::Cell;
 use std::ops::ControlFlow;

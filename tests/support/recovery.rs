@@ -99,31 +99,37 @@ impl Original {
         Self { name, bytes, rows, starts }
     }
 
-    /// The dump broken in some way, and the bytes that are not as they were.
-    pub fn broken(&self, kind: Kind, random: &mut Random) -> (Vec<u8>, Range<u64>) {
+    /// The dump broken in some way, at so many places at once, and the bytes that are not as they were.
+    pub fn broken(&self, kind: Kind, places: usize, random: &mut Random) -> (Vec<u8>, Vec<Range<u64>>) {
         let mut bytes = self.bytes.clone();
+        let damage = (0..places).map(|_| self.break_once(kind, &mut bytes, random)).collect();
+        (bytes, damage)
+    }
+
+    fn break_once(&self, kind: Kind, bytes: &mut Vec<u8>, random: &mut Random) -> Range<u64> {
         let first = self.starts[0];
-        let some = first + random.below(bytes.len() as u64 - first);
+        let len = self.bytes.len();
+        let some = first + random.below(len as u64 - first);
         let start = *random.pick(&self.starts) as usize;
-        let type_at = start + prefix_len(&bytes[start..]);
+        let type_at = start + prefix_len(&self.bytes[start..]);
         let key = type_at + 1;
         let at = match kind {
             Kind::Cut => {
                 bytes.truncate(some as usize);
-                return (bytes, some..self.bytes.len() as u64);
+                return some..len as u64;
             }
             Kind::Zeros => {
-                let end = bytes.len().min(some as usize + (1 << random.between(3, 12)));
+                let end = len.min(some as usize + (1 << random.between(3, 12)));
                 bytes[some as usize..end].fill(0);
-                return (bytes, some..end as u64);
+                return some..end as u64;
             }
             Kind::Type => type_at,
             Kind::Length if random.percent(50) => key,
-            Kind::Length => key + string_len(&bytes[key..]),
+            Kind::Length => key + string_len(&self.bytes[key..]),
         };
         let other = 1 + random.below(255) as u8;
         bytes[at] = bytes[at].wrapping_add(other);
-        (bytes, at as u64..at as u64 + 1)
+        at as u64..at as u64 + 1
     }
 }
 
@@ -184,7 +190,9 @@ pub struct Tally {
     pub recovered: u64,
     /// Keys up to the fault of which something is not as it was.
     pub kept_wrong: u64,
-    /// Recovered keys of which type, elements, expiry or database are not those of the original, or that are not in it.
+    /// Recovered keys whose own bytes another of the faults has changed, so that they still are as a server writes them. Nothing can tell.
+    pub changed: u64,
+    /// Other recovered keys of which type, elements, expiry or database are not those of the original, or that are not in it.
     pub wrong: u64,
 }
 
@@ -197,13 +205,19 @@ impl Tally {
         self.kept += other.kept;
         self.recovered += other.recovered;
         self.kept_wrong += other.kept_wrong;
+        self.changed += other.changed;
         self.wrong += other.wrong;
     }
 }
 
-/// Breaks a dump once, and tells what came of it; `wrong` is told of every recovered row that is not in the original.
-pub fn try_once(original: &Original, kind: Kind, random: &mut Random, mut wrong: impl FnMut(u64, &Row) + Send) -> Tally {
-    let (bytes, damage) = original.broken(kind, random);
+/// Breaks a dump at some places, and tells what came of it; `wrong` is told of every recovered row that is not in the original.
+pub fn try_once(
+    original: &Original,
+    (kind, places): (Kind, usize),
+    random: &mut Random,
+    mut wrong: impl FnMut(u64, &Row) + Send,
+) -> Tally {
+    let (bytes, damage) = original.broken(kind, places, random);
     let mut tally = Tally::default();
     let dump = dump(&bytes);
     let (before, outcome) = walk(&dump);
@@ -216,7 +230,9 @@ pub fn try_once(original: &Original, kind: Kind, random: &mut Random, mut wrong:
         return tally;
     }
     tally.faults = 1;
-    let intact = |(at, row): &(&u64, &Row)| row.end <= damage.start || (**at >= damage.end && row.end <= bytes.len() as u64);
+    let intact = |(at, row): &(&u64, &Row)| {
+        row.end <= bytes.len() as u64 && damage.iter().all(|damage| row.end <= damage.start || **at >= damage.end)
+    };
     tally.intact = original.rows.iter().filter(intact).count() as u64;
     for (at, row) in &before {
         if original.rows.get(at) == Some(row) { tally.kept += 1 } else { tally.kept_wrong += 1 }
@@ -241,8 +257,11 @@ pub fn try_once(original: &Original, kind: Kind, random: &mut Random, mut wrong:
                         let db = if row.db == UNKNOWN_DB { UNKNOWN_DB } else { was.db };
                         row == (Row { db, ..was.clone() })
                     });
+                    let is_changed = damage.iter().any(|damage| damage.start < row.end && at < damage.end);
                     if as_it_was {
                         tally.recovered += 1;
+                    } else if is_changed {
+                        tally.changed += 1;
                     } else {
                         tally.wrong += 1;
                         wrong(at, &row);
