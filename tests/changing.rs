@@ -1,5 +1,5 @@
 //! Files that change while they are read, outputs that do not fit, and runs that are interrupted.
-#![cfg(unix)]
+#![cfg(target_os = "linux")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 mod support;
@@ -240,7 +240,6 @@ fn files_that_may_not_grow() {
 }
 
 /// A small file system, where one may be mounted; elsewhere the test above stands for this one.
-#[cfg(target_os = "linux")]
 #[test]
 fn a_disk_that_is_full() {
     struct Mounted<'p>(&'p Path);
