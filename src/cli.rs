@@ -20,7 +20,7 @@ use crate::commands;
 #[command(name = "rdbscope", version, about, max_term_width = 100, arg_required_else_help = true, subcommand_required = true)]
 #[command(after_help = "\
 Exit codes: 0 done · 1 a rule is broken (`check`, `contract lint`) · 2 the command line or the contracts file is wrong · 3 an input cannot be opened or is damaged (what could be read is
-reported) · 4 an output could not be written")]
+reported) · 4 an output could not be written · 130 interrupted")]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
@@ -196,6 +196,9 @@ impl fmt::Display for FilterArgs {
 pub struct ReportArgs {
     #[command(flatten)]
     pub input: InputArgs,
+    /// Search for keys behind the first fault of a damaged dump; they are in no total, and their database may be ?
+    #[arg(long)]
+    pub recover: bool,
     /// Folder to write the tables to, as CSV; it must be empty or new
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -339,6 +342,9 @@ pub struct VerifyArgs {
     /// Do not verify the checksum
     #[arg(long)]
     pub no_checksum: bool,
+    /// Look for records behind a fault, and verify on
+    #[arg(long)]
+    pub recover: bool,
 }
 
 #[derive(Debug, Args)]
@@ -355,6 +361,9 @@ pub struct InfoArgs {
 pub struct KeysArgs {
     #[command(flatten)]
     pub input: InputArgs,
+    /// Search for keys behind the first fault of a damaged dump; they are in no total, and their database may be ?
+    #[arg(long)]
+    pub recover: bool,
     /// File to write to instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -8,6 +8,9 @@ use crate::privacy::Names;
 /// Result of everything that reads dump bytes.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// Bytes of the blocks in which programs copy files, or a small multiple of them.
+const COPIED_BLOCK: u64 = 4096;
+
 /// A fault in a dump. Small to pass around; the detail is allocated only when a fault exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error(Box<Detail>);
@@ -58,6 +61,13 @@ pub enum ErrorKind {
     },
     /// What the dump is stored in cannot be read on: a compressed file that ends too early, say.
     Source(String),
+    /// Zeros where records belong.
+    Zeros {
+        /// How many.
+        bytes: u64,
+        /// Nothing else follows.
+        to_end: bool,
+    },
     /// The checksum of the file is not the checksum of its bytes.
     Checksum {
         /// CRC64 that the file holds.
@@ -97,6 +107,16 @@ impl Error {
         &self.0
     }
 
+    /// True where nothing that could be read follows.
+    pub fn is_end_of_file(&self) -> bool {
+        self.is_truncation() || self.is_zeros_to_end()
+    }
+
+    /// True where nothing but zeros follow.
+    pub(crate) fn is_zeros_to_end(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Zeros { to_end: true, .. })
+    }
+
     /// True where more bytes could mend it.
     pub fn is_truncation(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Truncated { .. })
@@ -115,9 +135,26 @@ impl fmt::Display for Error {
             write!(f, " of key \"{}\"", key_text::escape(&Names::Masked.of(key)))?;
         }
         match kind {
-            ErrorKind::Truncated { needed, available } => write!(
+            ErrorKind::Truncated { needed, available } => {
+                write!(f, ": {needed} bytes needed, {available} left; ")?;
+                // Servers write no dumps of such lengths but by chance, and copies that broke off have them.
+                if offset.saturating_add(*available).is_multiple_of(COPIED_BLOCK) {
+                    f.write_str(
+                        "the file is half copied, it ends with a whole block of 4 KiB: copy it again, and compare the sizes",
+                    )
+                } else {
+                    f.write_str("the file is truncated: copy it again, or wait until its save has finished")
+                }
+            }
+            ErrorKind::Zeros { bytes, to_end: true } => write!(
                 f,
-                ": {needed} bytes needed, {available} left; the file is truncated: copy it again, or wait until its save has finished"
+                ": zeros from here to the end of the file, {bytes} bytes; the disk was full or the machine stopped before they were written: \
+                 take another copy of the backup, and do not rely on the key in front of them"
+            ),
+            ErrorKind::Zeros { bytes, to_end: false } => write!(
+                f,
+                ": {bytes} zeros where records belong, and data behind them; a part of the file was not copied: copy it again, or see with \
+                 --recover what is behind"
             ),
             ErrorKind::UnknownByte { byte, header } => write!(
                 f,
@@ -137,7 +174,8 @@ impl fmt::Display for Error {
             ErrorKind::Source(why) => write!(f, ": {why}"),
             ErrorKind::Checksum { stored, computed } => write!(
                 f,
-                ": the file says {stored:016x}, its bytes give {computed:016x}; some bytes are not what the server wrote: take another copy of the backup"
+                ": the file says {stored:016x}, its bytes give {computed:016x}; all records can be read, and yet some bytes are not what the \
+                 server wrote, any name or value may be wrong: take another copy of the backup"
             ),
             ErrorKind::NotADump(_) => Ok(()),
         }

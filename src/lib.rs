@@ -8,8 +8,8 @@
 //!  of bytes) threads) borrowed) slot, ttl)  or shape)    that merge) figures)  rows)     json lines)
 //! ```
 //!
-//! [`analyse`] joins them. [`rdb`] is usable on its own: it walks borrowed bytes, knows nothing of files and threads, and reports
-//! to a [`Sink`](rdb::Sink) of your own:
+//! [`analyse`] joins them, [`verify`] looks into everything, and [`recover`] finds records behind damage. [`rdb`] is usable on its
+//! own: it walks borrowed bytes, knows nothing of files and threads, and reports to a [`Sink`](rdb::Sink) of your own:
 //!
 //! ```
 //! use rdbscope::rdb::{RecordHead, Sink};
@@ -49,6 +49,7 @@ mod look;
 pub mod measure;
 pub mod privacy;
 pub mod rdb;
+pub mod recover;
 pub mod render;
 pub mod report;
 pub mod scan;

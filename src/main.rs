@@ -4,6 +4,9 @@ mod cli;
 mod commands;
 mod output;
 mod progress;
+#[cfg_attr(unix, path = "signals.rs")]
+#[cfg_attr(not(unix), path = "no_signals.rs")]
+mod signals;
 mod terminal;
 
 use std::process::ExitCode;
@@ -13,5 +16,6 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(code) => return code,
     };
+    signals::handle();
     commands::run(&cli).into()
 }

@@ -2,16 +2,66 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::mem;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 
 /// A file that gets its name when it is complete. What is no regular file, such as a device or a pipe, is written to as it is.
 pub enum WholeFile {
-    /// A file beside its place.
-    Named(BufWriter<NamedTempFile>, PathBuf),
+    /// A file beside its place, its present path, and its place.
+    Named(BufWriter<File>, TempPath, PathBuf),
     /// A device or pipe.
     Special(File),
+}
+
+/// What is to be removed where the run is interrupted.
+#[derive(Default)]
+struct Unfinished {
+    files: Vec<PathBuf>,
+    /// Folders that were made for them, the outer ones first.
+    folders: Vec<PathBuf>,
+}
+
+static UNFINISHED: Mutex<Unfinished> = Mutex::new(Unfinished { files: Vec::new(), folders: Vec::new() });
+
+fn unfinished() -> MutexGuard<'static, Unfinished> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes what is not finished, and lets nothing begin or finish any more: the process is about to end. Files that are getting their names at
+/// this moment get them first.
+pub fn give_up() {
+    let mut unfinished = unfinished();
+    for file in mem::take(&mut unfinished.files) {
+        let _ = fs::remove_file(file);
+    }
+    remove_folders(mem::take(&mut unfinished.folders));
+    mem::forget(unfinished);
+}
+
+/// Removes folders, the inner ones first, as far as they are empty.
+fn remove_folders(folders: Vec<PathBuf>) {
+    for folder in folders.iter().rev() {
+        let _ = fs::remove_dir(folder);
+    }
+}
+
+/// What to do about an output that cannot be written.
+pub fn advice(error: &io::Error) -> &'static str {
+    // Formats wrap the errors of what they write to.
+    let inner = error.get_ref().and_then(|inner| inner.source()).and_then(|inner| inner.downcast_ref::<io::Error>());
+    match inner.unwrap_or(error).kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; nothing was left behind: free some space, or name a place on another disk"
+        }
+        io::ErrorKind::FileTooLarge => {
+            "; nothing was left behind: raise the limit (ulimit -f), or name a place on another file system"
+        }
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => ": name a place that you may write to",
+        _ => "",
+    }
 }
 
 /// True where two paths lead to the same file that is there.
@@ -47,38 +97,56 @@ impl WholeFile {
             _ => {}
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut unfinished = unfinished();
         let temporary = temporary_in(folder)?;
-        Ok(Self::Named(BufWriter::with_capacity(1 << 16, temporary), path))
+        unfinished.files.push(temporary.path().into());
+        // Its errors then do not name the temporary path.
+        let (file, temporary) = temporary.into_parts();
+        Ok(Self::Named(BufWriter::with_capacity(1 << 16, file), temporary, path))
     }
 
-    /// Gives the file its name.
-    pub fn finish(self) -> io::Result<()> {
+    /// Gives files their names, once all of them are complete.
+    pub fn finish(files: impl IntoIterator<Item = Self>) -> io::Result<()> {
+        let complete = files.into_iter().map(Self::complete).collect::<io::Result<Vec<_>>>()?;
+        // Whoever interrupts this waits until all have their names.
+        let mut unfinished = unfinished();
+        for (temporary, path) in complete.into_iter().flatten() {
+            unfinished.files.retain(|file| **file != *temporary);
+            temporary.persist(&path).map_err(|error| error.error)?;
+        }
+        Ok(())
+    }
+
+    /// Writes out what is still in memory; a file without a name gets it next.
+    fn complete(self) -> io::Result<Option<(TempPath, PathBuf)>> {
         let (temporary, path) = match self {
-            Self::Named(temporary, path) => (temporary.into_inner().map_err(io::IntoInnerError::into_error)?, path),
-            Self::Special(mut file) => return file.flush(),
+            Self::Named(mut file, temporary, path) => {
+                file.flush()?;
+                (temporary, path)
+            }
+            Self::Special(mut file) => return file.flush().map(|()| None),
         };
         // A temporary file is private; a report is as readable as any new file.
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
-            fs::set_permissions(temporary.path(), fs::Permissions::from_mode(0o644))?;
+            fs::set_permissions(&temporary, fs::Permissions::from_mode(0o644))?;
         }
-        temporary.persist(&path).map_err(|error| error.error)?;
-        Ok(())
+        Ok(Some((temporary, path)))
     }
 }
 
 impl Write for WholeFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Named(file, _) => file.write(bytes),
+            Self::Named(file, ..) => file.write(bytes),
             Self::Special(file) => file.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Self::Named(file, _) => file.flush(),
+            Self::Named(file, ..) => file.flush(),
             Self::Special(file) => file.flush(),
         }
     }
@@ -96,22 +164,20 @@ fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
 /// A folder that files are written to. One that was made for them and gets none is taken away again.
 pub struct Folder {
     path: PathBuf,
-    is_new: bool,
+    /// It and those around it that were made, the outer ones first.
+    made: Vec<PathBuf>,
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if self.is_new {
-            // Only an empty folder can be removed this way.
-            let _ = fs::remove_dir(&self.path);
-        }
+        remove_folders(mem::take(&mut self.made));
     }
 }
 
 impl Folder {
     /// Makes sure that `path` is a folder to write to: new, empty, or any with `force`.
     pub fn prepare(path: &Path, force: bool) -> io::Result<Self> {
-        let mut is_new = false;
+        let mut folder = Self { path: path.into(), made: Vec::new() };
         match fs::read_dir(path).map(|entries| entries.count()) {
             Ok(1..) if !force => {
                 let why = "the folder is not empty; name another one, or give --force to replace the files of a report in it";
@@ -119,14 +185,26 @@ impl Folder {
             }
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+                folder.made = path.ancestors().take_while(missing).map(Path::to_path_buf).collect();
+                folder.made.reverse();
+                let mut unfinished = unfinished();
+                unfinished.folders.extend(folder.made.iter().cloned());
                 fs::create_dir_all(path)?;
-                is_new = true;
             }
             Err(error) => return Err(error),
         }
         // Found out now rather than after the scan.
         temporary_in(path)?;
-        Ok(Self { path: path.into(), is_new })
+        Ok(folder)
+    }
+
+    /// Removes a file of an earlier report, if there is one.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        match fs::remove_file(self.path.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// A file in the folder.

@@ -11,6 +11,7 @@ use crate::classify::{Classifier, Merge};
 use crate::contract::{Class, Contracts};
 use crate::measure::{Encoding, Overhead, SLOTS, TableKeys};
 use crate::rdb::{KeyType, ModuleId};
+use crate::recover::{Recovered, Recovery};
 
 /// Most classes that are shown; the rest are summed.
 const MOST_CLASSES: usize = 10_000;
@@ -61,6 +62,33 @@ pub struct Report {
     pub permanent_keys: Vec<(KeyRow, String)>,
     /// What would save memory.
     pub advice: Vec<Advice>,
+    /// What was recovered behind faults, where that was asked for; in none of the figures above.
+    pub recovered: Option<RecoveredKeys>,
+}
+
+/// Keys that were recovered behind faults.
+#[derive(Debug)]
+pub struct RecoveredKeys {
+    /// Sums over them.
+    pub total: Counts,
+    /// By class, most memory first; `(other)` last.
+    pub classes: Vec<ReportClass>,
+    /// What became of the bytes behind the first fault, of each input.
+    pub recoveries: Vec<Recovery>,
+}
+
+impl RecoveredKeys {
+    /// Finishes what was recovered.
+    pub fn new(recovered: Recovered, contracts: Option<&Arc<Contracts>>) -> Self {
+        let Recovered { mut census, recoveries } = recovered;
+        census.discovered.widen();
+        let total = census.total();
+        let Census { registered, discovered, .. } = census;
+        let mut registered = registered_classes(registered, contracts);
+        registered.retain(|class| class.stats.counts.keys > 0);
+        let classes = shown_classes(registered, discovered.into_classes(), &total);
+        Self { total, classes, recoveries }
+    }
 }
 
 /// The slots that the inputs own.
@@ -203,6 +231,7 @@ impl Report {
             big_keys,
             permanent_keys,
             outcomes,
+            recovered: None,
         }
     }
 

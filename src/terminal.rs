@@ -12,6 +12,7 @@ use rdbscope::census::TTL_BUCKETS;
 use rdbscope::findings::{Severity, Status, Verdict};
 use rdbscope::key_text;
 use rdbscope::privacy::Names;
+use rdbscope::recover::Recovery;
 use rdbscope::report::Report;
 use rdbscope::skew::Skew;
 use rdbscope::time;
@@ -101,6 +102,17 @@ pub fn summary(report: &Report, dumps: &[Dump], names: &Names, filter: &str, col
             plural(fields.fields, "field", "fields"),
             count_text(fields.expired),
             count_text(fields.permanent_keys_emptied),
+        );
+    }
+    if let Some(recovered) = &report.recovered {
+        let skipped: u64 = recovered.recoveries.iter().map(Recovery::skipped_bytes).sum();
+        let _ = writeln!(
+            text,
+            "{}  {} behind faults, {} in the dump, in no other figure; {} skipped",
+            heading("Recovered"),
+            plural(recovered.total.keys, "key", "keys"),
+            bytes_text(recovered.total.serialized_bytes),
+            bytes_text(skipped),
         );
     }
     if total.keys == 0 {

@@ -75,7 +75,7 @@ struct Found {
 
 /// The sink that looks at everything.
 #[derive(Default)]
-struct Check {
+pub(crate) struct Check {
     found: Found,
     scratch: Vec<u8>,
     key: Vec<u8>,
@@ -88,6 +88,16 @@ struct Check {
 }
 
 impl Check {
+    /// Faults that were found so far.
+    pub(crate) fn faults(&self) -> u64 {
+        self.found.faults
+    }
+
+    /// The first of them.
+    pub(crate) fn into_first(self) -> Option<Error> {
+        self.found.first.into_iter().next()
+    }
+
     #[cold]
     fn push(&mut self, fault: Error) {
         self.found.faults += 1;

@@ -14,11 +14,11 @@ use crate::contract::Contracts;
 use crate::error::Error;
 use crate::filter::Filter;
 use crate::findings::{Inspector, Policy};
-use crate::input::{Capture, MARK_LEN};
+use crate::input::{Capture, Change, MARK_LEN};
 use crate::look;
 use crate::measure::{Allocator, Fact, FactSink, LoadConfig, Measure, SLOTS, Server};
-use crate::rdb::{Frame, HEADER_LEN, ModuleId, Str};
-use crate::scan::{self, Collect, Piece, ScanEnd, ScanOptions};
+use crate::rdb::{Frame, HEADER_LEN, ModuleId, Str, UNKNOWN_DB};
+use crate::scan::{self, Collect, Piece, ScanEnd, ScanOptions, Stretch};
 
 /// Most faults inside values that are kept of one dump, the first ones.
 const MOST_FAULTS: usize = 10;
@@ -198,12 +198,14 @@ pub struct Outcome {
     pub end: ScanEnd,
     /// Bytes of the file behind the end of the dump.
     pub trailing_bytes: u64,
+    /// The file changed while it was read.
+    pub change: Option<Change>,
 }
 
 impl Outcome {
     /// True where the figures may not be all there is, or not all true.
     pub fn is_partial(&self) -> bool {
-        self.end.fault.is_some() || self.passed.value_faults.count > 0
+        self.end.fault.is_some() || self.passed.value_faults.count > 0 || self.change.is_some()
     }
 }
 
@@ -291,12 +293,26 @@ pub fn walk_dump<W: PieceSink, R: Send>(
     finish: impl Fn(&mut W) -> R + Sync,
     mut collect: impl FnMut(R, Advance) -> ControlFlow<()> + Send,
 ) -> Outcome {
-    walk_windows(dump, options, workers, new_worker, finish, &mut collect)
+    walk_part(dump, None, options, workers, new_worker, finish, &mut collect)
 }
 
-/// [`walk_dump`], telling `collect` of windows too.
-fn walk_windows<W: PieceSink, R: Send>(
+/// Does what [`walk_dump`] does with the keys of a stretch that was recovered behind a fault; of a stream there is none.
+pub fn walk_stretch<W: PieceSink, R: Send>(
     dump: &Dump,
+    stretch: &Stretch,
+    options: &Options,
+    workers: &Mutex<Vec<W>>,
+    new_worker: impl Fn() -> W + Sync,
+    finish: impl Fn(&mut W) -> R + Sync,
+    mut collect: impl FnMut(R, Advance) -> ControlFlow<()> + Send,
+) -> Passed {
+    walk_part(dump, Some(stretch), options, workers, new_worker, finish, &mut collect).passed
+}
+
+/// Walks the records of a whole dump, or of a stretch of it.
+fn walk_part<W: PieceSink, R: Send>(
+    dump: &Dump,
+    stretch: Option<&Stretch>,
     options: &Options,
     workers: &Mutex<Vec<W>>,
     new_worker: impl Fn() -> W + Sync,
@@ -314,11 +330,22 @@ fn walk_windows<W: PieceSink, R: Send>(
         let PieceFacts { worker, passed } = sink.facts;
         (finish(worker), passed)
     };
-    let passed = Passed { framing_bytes: HEADER_LEN as u64, ..Passed::default() };
+    let framing_bytes = if stretch.is_some() { 0 } else { HEADER_LEN as u64 };
+    let passed = Passed { framing_bytes, ..Passed::default() };
     let mut collect = Passing { dump, passed, told: 0, collect };
-    let mut windows = dump.input.windows(options.scan.window_bytes);
-    let end = scan::scan_windows(&mut *windows, &dump.head, options.scan, workers, new_worker, work, &mut collect);
-    Outcome { passed: collect.passed, trailing_bytes: trailing_bytes(dump, &end), end }
+    let end = match stretch {
+        None => {
+            let mut windows = dump.input.windows(options.scan.window_bytes);
+            scan::scan_windows(&mut *windows, &dump.head, options.scan, workers, new_worker, work, &mut collect)
+        }
+        Some(Stretch { bytes: range, .. }) => {
+            let bytes = dump.input.whole().unwrap_or_default();
+            let bytes = &bytes[..usize::try_from(range.end).unwrap_or(usize::MAX).min(bytes.len())];
+            let scan = ScanOptions { checksum: false, ..options.scan };
+            scan::scan_stretch(bytes, &dump.head, (range.start, UNKNOWN_DB), scan, workers, new_worker, work, &mut collect)
+        }
+    };
+    Outcome { passed: collect.passed, trailing_bytes: trailing_bytes(dump, &end), end, change: dump.input.change() }
 }
 
 /// Bytes of the file behind the end of the dump, where that was reached; the mark that ends a dump in a replication stream is
@@ -346,24 +373,10 @@ fn reading_order(dumps: &[Dump]) -> Vec<usize> {
 /// Adds all keys of `dumps`, which must be sorted, to one census; `progress` is told of each piece that was passed.
 pub fn census(dumps: &[Dump], options: &Options, progress: impl Fn(Advance) + Sync) -> (Census, Vec<Outcome>) {
     let mut outcomes: Vec<Option<Outcome>> = dumps.iter().map(|_| None).collect();
-    let limits = Arc::new(ClassLimits::new(options.contracts.as_deref()));
     let inspector = options.policy.clone().map(Inspector::new);
-    let mut whole = Census::new(options.lists, Arc::clone(&limits)).inspected(inspector);
+    let mut whole = empty_census(options).inspected(inspector);
     for at in reading_order(dumps) {
-        let (input, dump) = (at as u32 + 1, &dumps[at]);
-        let workers = Mutex::new(Vec::new());
-        // What lists already hold spares the pieces to come much.
-        let next = Mutex::new(whole.successor(input));
-        let fresh = || next.lock().unwrap_or_else(PoisonError::into_inner).successor(input);
-        let new_worker = || CensusWorker {
-            census: fresh(),
-            classifier: Classifier::new(options.contracts.clone()),
-            filter: options.filter.active(),
-            opens_above: limits.smallest_member(),
-        };
-        let finish = |worker: &mut CensusWorker<'_>| std::mem::replace(&mut worker.census, fresh());
-        let mut collect = CensusPieces { whole: &mut whole, next: &next, input, dump, progress: &progress };
-        outcomes[at] = Some(walk_windows(dump, options, &workers, new_worker, finish, &mut collect));
+        outcomes[at] = Some(add_keys(&mut whole, (at as u32 + 1, &dumps[at]), None, options, &progress));
     }
     whole.settle();
     (whole, outcomes.into_iter().flatten().collect())
@@ -391,6 +404,35 @@ impl<P: Fn(Advance) + Sync> CollectPieces<Census> for CensusPieces<'_, P> {
         let Dump { head, model, .. } = self.dump;
         self.whole.look(self.input, |row| look::at(row, bytes, base, &head.format, model));
     }
+}
+
+/// A census of no keys.
+pub(crate) fn empty_census(options: &Options) -> Census {
+    Census::new(options.lists, Arc::new(ClassLimits::new(options.contracts.as_deref())))
+}
+
+/// Adds the keys of a dump and its ordinal, or of a stretch of it, to a census.
+pub(crate) fn add_keys(
+    whole: &mut Census,
+    (input, dump): (u32, &Dump),
+    stretch: Option<&Stretch>,
+    options: &Options,
+    progress: &(impl Fn(Advance) + Sync),
+) -> Outcome {
+    let opens_above = whole.limits().smallest_member();
+    let workers = Mutex::new(Vec::new());
+    // What lists already hold spares the pieces to come much.
+    let next = Mutex::new(whole.successor(input));
+    let fresh = || next.lock().unwrap_or_else(PoisonError::into_inner).successor(input);
+    let new_worker = || CensusWorker {
+        census: fresh(),
+        classifier: Classifier::new(options.contracts.clone()),
+        filter: options.filter.active(),
+        opens_above,
+    };
+    let finish = |worker: &mut CensusWorker<'_>| std::mem::replace(&mut worker.census, fresh());
+    let mut collect = CensusPieces { whole, next: &next, input, dump, progress };
+    walk_part(dump, stretch, options, &workers, new_worker, finish, &mut collect)
 }
 
 struct CensusWorker<'o> {

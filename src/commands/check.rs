@@ -12,7 +12,7 @@ use rdbscope::{render, tables};
 
 use super::{Exit, are_twins, colours, complain, explain, finish, new_file, note, open, options, print, shown, table_files};
 use crate::cli::{CheckArgs, CheckFormat, Global};
-use crate::output::{Folder, WholeFile};
+use crate::output::{self, Folder, WholeFile};
 use crate::progress::Progress;
 use crate::terminal::{self, plural};
 
@@ -59,7 +59,7 @@ pub fn run(global: &Global, args: &CheckArgs) -> Exit {
         return Exit::Input;
     }
     for (dump, outcome) in dumps.iter().zip(&outcomes) {
-        exit = exit.max(explain(global, dump, outcome));
+        exit = exit.max(explain(global, dump, outcome, None));
     }
     let keys = census.total().keys;
     let walked = outcomes.iter().map(|outcome| outcome.passed.keys).sum::<u64>();
@@ -73,8 +73,8 @@ pub fn run(global: &Global, args: &CheckArgs) -> Exit {
             tables::permanent_register(&register, &names),
             tables::expiry_timeline(&timelines, &names),
         ];
-        if let Err(error) = table_files(&folder, &tables).and_then(|files| files.into_iter().try_for_each(WholeFile::finish)) {
-            complain(&format!("cannot write the tables: {error}"));
+        if let Err(error) = table_files(&folder, &tables).and_then(WholeFile::finish) {
+            complain(&format!("cannot write the tables: {error}{}", output::advice(&error)));
             exit = exit.max(Exit::Output);
         }
     }
@@ -109,7 +109,7 @@ pub fn run(global: &Global, args: &CheckArgs) -> Exit {
             }
         }
         Err(error) => {
-            complain(&format!("cannot write the findings: {error}"));
+            complain(&format!("cannot write the findings: {error}{}", output::advice(&error)));
             exit = exit.max(Exit::Output);
         }
     }

@@ -8,6 +8,7 @@ use rdbscope::findings::{Linted, Linter, Policy};
 
 use super::{Exit, complain, contracts, explain, finish, new_file, open, options, print, shown};
 use crate::cli::{ContractCommand, DiscoverArgs, Global, LintArgs, LintFormat, ValidateArgs};
+use crate::output;
 use crate::progress::Progress;
 use crate::terminal::plural;
 
@@ -66,13 +67,13 @@ fn draft(global: &Global, args: &DiscoverArgs) -> Exit {
         }
     };
     for (dump, outcome) in dumps.iter().zip(&outcomes) {
-        exit = exit.max(explain(global, dump, outcome));
+        exit = exit.max(explain(global, dump, outcome, None));
     }
     match file.map(|file| finish(file, text.as_bytes())) {
         None => exit.max(print(text.as_bytes())),
         Some(Ok(())) => exit,
         Some(Err(error)) => {
-            complain(&format!("cannot write the draft: {error}"));
+            complain(&format!("cannot write the draft: {error}{}", output::advice(&error)));
             exit.max(Exit::Output)
         }
     }

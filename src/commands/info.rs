@@ -138,7 +138,7 @@ fn full(global: &Global, dump: &Dump, options: &Options, text: &mut String) -> E
     line!(text, "uncompressed", "{}", bytes_text(outcome.end.bytes));
     line!(text, "checksum", "{}", outcome.end.checksum.name());
     line!(text, "after the end", "{}", bytes_text(outcome.trailing_bytes));
-    explain(global, dump, &outcome)
+    explain(global, dump, &outcome, None)
 }
 
 /// Facts are only counted, which every walk does.

@@ -5,16 +5,18 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 
-use rdbscope::analyse::{self, Dump, Options, PieceSink};
+use rdbscope::analyse::{self, Advance, Dump, Options, Outcome, PieceSink};
 use rdbscope::classify::{Classifier, Separators};
 use rdbscope::measure::Fact;
 use rdbscope::privacy::Names;
+use rdbscope::recover::{self, Recovery};
 use rdbscope::render::{RowFormat, RowWriter};
+use rdbscope::scan::Stretch;
 use rdbscope::tables::{KEY_COLUMNS, KeyColumn, KeySource, RDBTOOLS_COLUMNS, key_column};
 
 use super::{Exit, are_twins, complain, explain, note, open, options, shown};
 use crate::cli::{Global, KeysArgs, KeysFormat, Preset};
-use crate::output::{WholeFile, same_file};
+use crate::output::{self, WholeFile, same_file};
 use crate::progress::Progress;
 
 /// Fewest bytes of the secret of `--redact`: below, it can be guessed.
@@ -40,7 +42,7 @@ pub fn run(global: &Global, args: &KeysArgs) -> Exit {
         Some(path) => match WholeFile::create(path) {
             Ok(file) => Out::File(file),
             Err(error) => {
-                complain(&format!("{}: {error}", shown(path)));
+                complain(&format!("{}: {error}{}", shown(path), output::advice(&error)));
                 return Exit::Output;
             }
         },
@@ -53,14 +55,14 @@ pub fn run(global: &Global, args: &KeysArgs) -> Exit {
         KeysFormat::Csv => RowFormat::Csv,
         KeysFormat::Jsonl => RowFormat::Jsonl,
     };
-    let rows = Rows { global, columns: &columns, format, options: &options, names: &names };
+    let rows = Rows { global, columns: &columns, format, options: &options, names: &names, recover: args.recover };
     let written = if deep { rows.write::<true>(&dumps, &mut out) } else { rows.write::<false>(&dumps, &mut out) };
     let (written, keys, walked) = match written.and_then(|written| out.finish().map(|()| written)) {
         Ok(written) => written,
         // Whoever read the rows has enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return exit,
         Err(error) => {
-            complain(&format!("cannot write the keys: {error}"));
+            complain(&format!("cannot write the keys: {error}{}", output::advice(&error)));
             return exit.max(Exit::Output);
         }
     };
@@ -139,6 +141,7 @@ struct Rows<'r> {
     format: RowFormat,
     options: &'r Options,
     names: &'r Names,
+    recover: bool,
 }
 
 impl Rows<'_> {
@@ -149,51 +152,37 @@ impl Rows<'_> {
         out.write_all(&header.take())?;
         let bytes = dumps.iter().map(|dump| dump.input.progress_bytes()).sum();
         let progress = Progress::new(bytes, self.global.quiet);
-        let workers = Mutex::new(Vec::<RowWorker<'_, DEEP>>::new());
-        let mut written = 0;
-        let mut keys = 0;
-        let mut exit = Exit::Done;
+        let mut sums = (0, 0, Exit::Done);
         let mut ends = Vec::new();
         for dump in dumps {
-            let mut failed = None;
-            let outcome = analyse::walk_dump(
-                dump,
-                self.options,
-                &workers,
-                || RowWorker {
-                    rows: self,
-                    classifier: Classifier::new(self.options.contracts.clone()),
-                    writer: self.writer(),
-                    written: 0,
-                    failed: None,
-                },
-                |worker| {
-                    let rows = worker.failed.take().map_or_else(|| Ok(worker.writer.take()), Err);
-                    (rows, std::mem::take(&mut worker.written))
-                },
-                |(rows, count): (io::Result<Vec<u8>>, u64), advance| {
-                    progress.advance(advance);
-                    written += count;
-                    match rows.and_then(|rows| out.write_all(&rows)) {
-                        Ok(()) => ControlFlow::Continue(()),
-                        Err(error) => {
-                            failed = Some(error);
-                            ControlFlow::Break(())
-                        }
-                    }
-                },
-            );
-            if let Some(error) = failed {
+            let mut wanted = Wanted { rows: self, dump, out: &mut *out, progress: &progress, written: 0, failed: None };
+            let outcome = wanted.rows_of::<DEEP>();
+            let recovery = (self.recover && wanted.failed.is_none()).then(|| {
+                recover::search(dump, &outcome.end, self.options.scan, |stretch| wanted.rows_of_stretch::<DEEP>(stretch))
+            });
+            if let Some(error) = wanted.failed {
                 return Err(error);
             }
-            keys += outcome.passed.keys;
-            exit = exit.max(explain(self.global, dump, &outcome));
+            sums.0 += wanted.written;
+            sums.1 += outcome.passed.keys + recovery.as_ref().map_or(0, Recovery::keys);
+            sums.2 = sums.2.max(explain(self.global, dump, &outcome, recovery.as_ref()));
             ends.push(outcome.end);
         }
         if are_twins(dumps, &ends.iter().collect::<Vec<_>>()) {
-            exit = exit.max(Exit::Input);
+            sums.2 = sums.2.max(Exit::Input);
         }
-        Ok((written, keys, exit))
+        Ok(sums)
+    }
+
+    fn worker<const DEEP: bool>(&self, recovered: bool) -> RowWorker<'_, DEEP> {
+        RowWorker {
+            rows: self,
+            recovered,
+            classifier: Classifier::new(self.options.contracts.clone()),
+            writer: self.writer(),
+            written: 0,
+            failed: None,
+        }
     }
 
     fn writer(&self) -> RowWriter {
@@ -201,12 +190,63 @@ impl Rows<'_> {
     }
 }
 
+/// Rows of one dump on their way.
+struct Wanted<'w> {
+    rows: &'w Rows<'w>,
+    dump: &'w Dump,
+    out: &'w mut Out,
+    progress: &'w Progress,
+    written: u64,
+    failed: Option<io::Error>,
+}
+
+/// The rows of a piece, and how many there are.
+type PieceRows = (io::Result<Vec<u8>>, u64);
+
+impl<'w> Wanted<'w> {
+    fn rows_of<const DEEP: bool>(&mut self) -> Outcome {
+        let (rows, dump) = (self.rows, self.dump);
+        let collect = |rows, advance| self.take(rows, advance);
+        analyse::walk_dump(dump, rows.options, &Mutex::default(), || rows.worker::<DEEP>(false), RowWorker::finish, collect)
+    }
+
+    fn rows_of_stretch<const DEEP: bool>(&mut self, stretch: &Stretch) {
+        let (rows, dump) = (self.rows, self.dump);
+        if self.failed.is_some() {
+            return;
+        }
+        let collect = |rows, advance| self.take(rows, advance);
+        let new_worker = || rows.worker::<DEEP>(true);
+        analyse::walk_stretch(dump, stretch, rows.options, &Mutex::default(), new_worker, RowWorker::finish, collect);
+    }
+
+    fn take(&mut self, (rows, count): PieceRows, advance: Advance) -> ControlFlow<()> {
+        self.progress.advance(advance);
+        self.written += count;
+        match rows.and_then(|rows| self.out.write_all(&rows)) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                self.failed = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+}
+
 struct RowWorker<'r, const DEEP: bool> {
     rows: &'r Rows<'r>,
+    recovered: bool,
     classifier: Classifier,
     writer: RowWriter,
     written: u64,
     failed: Option<io::Error>,
+}
+
+impl<const DEEP: bool> RowWorker<'_, DEEP> {
+    fn finish(&mut self) -> PieceRows {
+        let rows = self.failed.take().map_or_else(|| Ok(self.writer.take()), Err);
+        (rows, std::mem::take(&mut self.written))
+    }
 }
 
 impl<const DEEP: bool> PieceSink for RowWorker<'_, DEEP> {
@@ -223,6 +263,7 @@ impl<const DEEP: bool> PieceSink for RowWorker<'_, DEEP> {
             name: &names.of(fact.key),
             class: registered.map(|class| class.name.as_str()),
             shape: &names.of_text(&shape),
+            recovered: self.recovered,
         };
         if let Err(error) = self.writer.row(columns.iter().map(|column| (column.cell)(source))) {
             self.failed = Some(error);
@@ -240,7 +281,7 @@ impl Out {
     fn finish(self) -> io::Result<()> {
         match self {
             Self::Stdout(mut out) => out.flush(),
-            Self::File(file) => file.finish(),
+            Self::File(file) => WholeFile::finish([file]),
         }
     }
 }

@@ -15,11 +15,12 @@ use std::sync::Arc;
 
 use rdbscope::analyse::{self, Dump, Options, Outcome, ServerOptions};
 use rdbscope::contract::Contracts;
-use rdbscope::input::{self, Capture, Input, Opened, STANDARD_INPUT};
+use rdbscope::input::{self, Capture, Change, Input, Opened, STANDARD_INPUT};
 use rdbscope::key_text;
 use rdbscope::measure::ServerConfig;
+use rdbscope::recover::Recovery;
 use rdbscope::render;
-use rdbscope::scan::{ChecksumState, ScanEnd, ScanOptions};
+use rdbscope::scan::{ChecksumState, ScanEnd, ScanOptions, Stretch};
 use rdbscope::tables::Table;
 
 use crate::cli::{Cli, Command, Global, InputArgs};
@@ -287,16 +288,59 @@ impl Opening<'_> {
     }
 }
 
-/// Says what is to be said of a dump after its walk.
-fn explain(global: &Global, dump: &Dump, outcome: &Outcome) -> Exit {
+/// Says what is to be said of a dump that changed while it was read.
+fn explain_change(dump: &Dump) -> Exit {
     let name = dump.name();
-    let mut exit = Exit::Done;
+    let change = dump.input.change();
+    let is_cut_off = dump.input.is_cut_off();
+    let what = match change {
+        Some(Change { was_bytes, bytes }) if bytes < was_bytes => {
+            format!("it was truncated while it was read, from {was_bytes} bytes to {bytes}")
+        }
+        Some(Change { was_bytes, bytes }) if bytes > was_bytes => {
+            format!("it grew while it was read, from {was_bytes} bytes to {bytes}")
+        }
+        Some(_) => "it was written to while it was read".into(),
+        None if is_cut_off => {
+            "a part of it could not be read, and counts as zeros: it was truncated for a while, or the disk is failing".into()
+        }
+        None => return Exit::Done,
+    };
+    let cause = if name.starts_with("temp-") {
+        "a save is still writing it, and gives it its name when it is complete: read that file"
+    } else {
+        "a save or a copy is still writing it, most likely: wait for its end, or copy the file first, and run this again"
+    };
+    complain(&format!("{name}: {what}; the figures may be of neither state. {cause}"));
+    Exit::Input
+}
+
+/// Says what is to be said of a dump after its walk, and of what was recovered of it where that was tried.
+fn explain(global: &Global, dump: &Dump, outcome: &Outcome, recovery: Option<&Recovery>) -> Exit {
+    let name = dump.name();
+    let mut exit = explain_change(dump);
     if let Some(fault) = &outcome.end.fault {
         complain(&format!("{name}: {fault}"));
         if !outcome.end.is_whole {
             let keys = plural(outcome.passed.keys, "key", "keys");
             let were = if outcome.passed.keys == 1 { "was" } else { "were" };
-            complain(&format!("{name}: partial: {keys} before byte {} {were} read", outcome.end.stored_bytes));
+            let at = outcome.end.stored_bytes;
+            let rest = dump.input.whole().map(|bytes| (bytes.len() as u64).saturating_sub(at));
+            let hint = if name.starts_with("temp-") {
+                "; a save was writing it, or broke off: read the file that it becomes when it is complete".into()
+            } else if fault.is_end_of_file() {
+                String::new()
+            } else if recovery.is_some() {
+                ", and the last of them may be damaged itself".into()
+            } else if let Some(rest) = rest {
+                let rest = plural(rest, "byte", "bytes");
+                format!(", and the last of them may be damaged itself; --recover searches the {rest} behind them")
+            } else {
+                ", and the last of them may be damaged itself; decompressed into a file, --recover searches what is behind them"
+                    .into()
+            };
+            complain(&format!("{name}: partial: {keys} before byte {at} {were} read{hint}"));
+            recovery.into_iter().for_each(|recovery| explain_recovery(&name, recovery));
         }
         exit = Exit::Input;
     }
@@ -314,6 +358,29 @@ fn explain(global: &Global, dump: &Dump, outcome: &Outcome) -> Exit {
     }
     explain_end(global, dump, &outcome.end);
     exit
+}
+
+/// Most skipped ranges that are told one by one.
+const RANGES_TOLD: usize = 10;
+
+/// Says which bytes were skipped, and what was recovered behind them.
+fn explain_recovery(name: &str, recovery: &Recovery) {
+    for (at, range) in recovery.skipped.iter().enumerate().take(RANGES_TOLD) {
+        let skipped = format!("{name}: skipped bytes {} to {}", range.start, range.end.saturating_sub(1));
+        complain(&match recovery.stretches.get(at) {
+            Some(Stretch { bytes, keys, fault }) => {
+                let keys = plural(*keys, "key", "keys");
+                let until = fault.as_ref().map_or_else(|| ", the end mark".into(), |fault| format!("; next fault: {fault}"));
+                format!("{skipped}; recovered {keys} behind them, up to byte {}{until}", bytes.end)
+            }
+            None if recovery.gave_up => format!("{skipped}: too much in them looks like records, the search was given up"),
+            None => format!("{skipped}: no records that can be relied on are in them"),
+        });
+    }
+    if recovery.skipped.len() > RANGES_TOLD {
+        let more = plural((recovery.skipped.len() - RANGES_TOLD) as u64, "more range was skipped", "more ranges were skipped");
+        complain(&format!("{name}: {more}; recovered {} in all", plural(recovery.keys(), "key", "keys")));
+    }
 }
 
 /// Warns of what is not wrong with the end of a dump, and yet to be known.
@@ -385,7 +452,7 @@ fn table_files(folder: &Folder, tables: &[Table]) -> io::Result<Vec<WholeFile>> 
 /// Writes all of a file.
 fn finish(mut file: WholeFile, text: &[u8]) -> io::Result<()> {
     file.write_all(text)?;
-    file.finish()
+    WholeFile::finish([file])
 }
 
 /// Prints to standard output; a closed pipe ends quietly.

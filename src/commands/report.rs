@@ -6,14 +6,15 @@ use rdbscope::analyse::{self, Dump, Options};
 use rdbscope::census::ListLimits;
 use rdbscope::measure::LoadConfig;
 use rdbscope::privacy::Names;
-use rdbscope::report::Report;
-use rdbscope::tables::{self, Table};
+use rdbscope::recover;
+use rdbscope::report::{RecoveredKeys, Report};
+use rdbscope::tables::{self, RECOVERED_TABLES, Table};
 use rdbscope::time;
 use serde_json::{Value, json};
 
 use super::{Exit, are_twins, colours, complain, explain, open, options, print, shown, table_files, warn};
 use crate::cli::{Global, ReportArgs};
-use crate::output::{Folder, WholeFile};
+use crate::output::{self, Folder, WholeFile};
 use crate::progress::Progress;
 use crate::terminal;
 
@@ -29,7 +30,7 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
         None => None,
         Some((_, Ok(folder))) => Some(folder),
         Some((path, Err(error))) => {
-            complain(&format!("{}: {error}", shown(path)));
+            complain(&format!("{}: {error}{}", shown(path), output::advice(&error)));
             return Exit::Output;
         }
     };
@@ -43,10 +44,13 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
     if are_twins(&dumps, &outcomes.iter().map(|outcome| &outcome.end).collect::<Vec<_>>()) {
         return Exit::Input;
     }
-    let report = Report::new(census, &dumps, outcomes, options.contracts.as_ref());
+    let recovered = args.recover.then(|| recover::census(&dumps, &outcomes, &options, |advance| progress.advance(advance)));
+    let mut report = Report::new(census, &dumps, outcomes, options.contracts.as_ref());
+    report.recovered = recovered.map(|recovered| RecoveredKeys::new(recovered, options.contracts.as_ref()));
     drop(progress);
-    for (dump, outcome) in dumps.iter().zip(&report.outcomes) {
-        exit = exit.max(explain(global, dump, outcome));
+    for (at, (dump, outcome)) in dumps.iter().zip(&report.outcomes).enumerate() {
+        let recovery = report.recovered.as_ref().map(|recovered| &recovered.recoveries[at]);
+        exit = exit.max(explain(global, dump, outcome, recovery));
     }
     for (first, second, slots) in analyse::shared_slots(&report.outcomes) {
         let (first, second) = (dumps[first].name(), dumps[second].name());
@@ -66,7 +70,7 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
         let tables = tables::report_tables(&report, &dumps, &names);
         let manifest = manifest(args, &options, &dumps, &filter, &tables);
         if let Err(error) = write(&folder, &tables, &manifest) {
-            complain(&format!("cannot write the report: {error}"));
+            complain(&format!("cannot write the report: {error}{}", output::advice(&error)));
             exit = exit.max(Exit::Output);
         }
     }
@@ -79,7 +83,10 @@ fn write(folder: &Folder, tables: &[Table], manifest: &Value) -> io::Result<()> 
     let mut file = folder.file("manifest.json")?;
     writeln!(file, "{manifest:#}")?;
     files.push(file);
-    files.into_iter().try_for_each(WholeFile::finish)
+    WholeFile::finish(files)?;
+    // An earlier report may have had them.
+    let stale = RECOVERED_TABLES.iter().filter(|name| tables.iter().all(|table| table.name != **name));
+    stale.into_iter().try_for_each(|name| folder.remove(&format!("{name}.csv")))
 }
 
 /// What the report was made of and with: the one file that names files.
@@ -103,6 +110,7 @@ fn manifest(args: &ReportArgs, options: &Options, dumps: &[Dump], filter: &str, 
             "contracts": contracts,
             "filter": if filter.is_empty() { Value::Null } else { filter.into() },
             "permanent_limit": args.permanent_limit,
+            "recover": args.recover,
             "server_config": options.server.config.map(limits),
             "server_version": options.server.version.map(|server| server.to_string()),
             "show_sensitive": args.show_sensitive,

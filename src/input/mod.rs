@@ -5,6 +5,7 @@ mod archive;
 mod decode;
 mod folder;
 mod kind;
+mod mapped;
 mod payload;
 mod stream;
 mod windows;
@@ -17,16 +18,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::UNIX_EPOCH;
 
-use memmap2::{Advice, Mmap};
-
 use crate::key_text;
 use archive::{Archive, Member};
 use kind::Kind;
+use mapped::Mapped;
 use stream::{START, Source, Stream};
 
 pub use decode::Fault;
 pub use folder::{Found, dumps_in};
 pub use kind::{Capture, MARK_LEN};
+pub use mapped::{Change, MapWatch, watch_maps};
 pub use windows::{Rest, StreamWindows, WINDOW_BYTES, Whole, Window, Windows};
 
 /// The path that stands for standard input.
@@ -38,7 +39,7 @@ const MOST_PAYLOAD: usize = 32 << 20;
 /// Bytes of a file.
 #[derive(Debug)]
 enum Stored {
-    Mapped(Mmap),
+    Mapped(Arc<Mapped>),
     /// Also of an empty file, which cannot be mapped.
     Memory(Vec<u8>),
 }
@@ -84,14 +85,17 @@ pub struct Input {
     modified_ms: Option<i64>,
     capture: Option<Capture>,
     is_payload: bool,
+    /// The mapped file that its bytes come from.
+    file: Option<Arc<Mapped>>,
 }
 
 impl Input {
     /// Opens the file at `path`, or standard input where that is `-`, and gives `each` the dump, or those in an archive in its
     /// order.
     ///
-    /// A plain dump is mapped. The file must not change while it is read: the bytes behind the returned value are the file's own.
-    /// A file that another process rewrites gives wrong figures; one that is truncated ends the process with SIGBUS.
+    /// The file is mapped, and must not change while it is read: the bytes behind the returned value are the file's own. One that
+    /// another process rewrites gives wrong figures, which [`change`](Self::change) tells afterwards; one that is truncated ends the
+    /// process with SIGBUS, unless that handles the signal, as the `rdbscope` program does; see [`watch_maps`].
     ///
     /// # Errors
     /// What the system says when the file cannot be opened or mapped; a folder or device is refused.
@@ -100,7 +104,9 @@ impl Input {
             return standard_input(path, each);
         }
         let (stored, modified_ms) = map(path)?;
-        Ok(opened(path, Arc::new(stored), modified_ms, each))
+        let file = if let Stored::Mapped(file) = &stored { Some(Arc::clone(file)) } else { None };
+        let mut each = |input: Self| each(Self { file: file.clone(), ..input });
+        Ok(opened(path, Arc::new(stored), modified_ms, &mut each))
     }
 
     /// Opens the one dump at `path`; see [`Self::open_all`].
@@ -195,6 +201,16 @@ impl Input {
         }
     }
 
+    /// How the file that the dump comes from changed since it was opened.
+    pub fn change(&self) -> Option<Change> {
+        self.file.as_ref()?.change()
+    }
+
+    /// A part of the file was read that it no longer had, as far as [maps are watched](watch_maps).
+    pub fn is_cut_off(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| file.is_cut_off())
+    }
+
     /// Stored bytes that were read for the next `bytes` of the dump: of a stream those since `told`, which is moved on.
     pub(crate) fn advance(&self, bytes: u64, told: &mut u64) -> u64 {
         match &self.content {
@@ -260,7 +276,6 @@ impl Input {
 }
 
 /// Maps the file at `path`; also returns its modification time.
-#[allow(unsafe_code)]
 fn map(path: &Path) -> io::Result<(Stored, Option<i64>)> {
     // Looked at before it is opened: opening a pipe would wait for whoever writes to it.
     if !fs::metadata(path)?.is_file() {
@@ -276,12 +291,7 @@ fn map(path: &Path) -> io::Result<(Stored, Option<i64>)> {
     let stored = if metadata.len() == 0 {
         Stored::Memory(Vec::new())
     } else {
-        // SAFETY: the mapping is private and read-only. That the file is not changed while mapped is the documented contract of
-        // `Input::open_all`; no bytes are interpreted but as `u8`, so a change can give wrong figures and no undefined value.
-        let map = unsafe { Mmap::map(&file)? };
-        // Advice that is not taken costs nothing.
-        let _ = map.advise(Advice::Sequential);
-        Stored::Mapped(map)
+        Stored::Mapped(Arc::new(Mapped::new(path, &file, metadata.clone())?))
     };
     let modified_ms = metadata
         .modified()
@@ -430,7 +440,7 @@ impl Input {
             (None, Kind::Capture(front, capture)) => (Content::Whole(stored, range.start + front..range.end), Some(*capture)),
             (None, _) => (Content::Whole(stored, range), None),
         };
-        Self { path: path.into(), member, content, stored_bytes, modified_ms, capture, is_payload }
+        Self { path: path.into(), member, content, stored_bytes, modified_ms, capture, is_payload, file: None }
     }
 
     fn of_stream(
@@ -458,6 +468,6 @@ impl Input {
             None => (Content::Stream(stream), stored_bytes),
         };
         let capture = if let Kind::Capture(_, capture) = kind { Some(*capture) } else { None };
-        Self { path: path.into(), member, content, stored_bytes, modified_ms, capture, is_payload }
+        Self { path: path.into(), member, content, stored_bytes, modified_ms, capture, is_payload, file: None }
     }
 }

@@ -152,6 +152,11 @@ impl<'a> Cursor<'a> {
         self.bytes.get(self.at).copied()
     }
 
+    /// True where the next bytes are these.
+    pub(crate) fn begins_with(&self, bytes: &[u8]) -> bool {
+        self.bytes[self.at..].starts_with(bytes)
+    }
+
     /// Takes `n` bytes.
     #[inline]
     pub fn take(&mut self, n: u64, reading: &'static str) -> Result<&'a [u8]> {

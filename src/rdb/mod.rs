@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod cursor;
+mod foreign;
 pub mod lzf;
 pub mod packed;
 mod rare;
@@ -23,4 +24,4 @@ pub use types::{
     DRAGONFLY_EPOCH, Dialect, Family, Format, HEADER_LEN, KeyType, Layout, ModuleId, RecordType, Sequence, Sketch, StreamLayout,
     TemplateLayout,
 };
-pub use walk::{MAX_KEY_BYTES, Step, Walker, header};
+pub use walk::{MAX_KEY_BYTES, Step, UNKNOWN_DB, Walker, header};

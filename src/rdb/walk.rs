@@ -1,6 +1,7 @@
 //! The one walker: opcodes, prefixes and keys, record after record.
 
 use super::cursor::{Cursor, Str};
+use super::foreign;
 use super::sink::{BlobCodec, Frame, RecordHead, RecordTail, Sink};
 use super::types::{Dialect, Family, Format, HEADER_LEN, KeyType, ModuleId, RecordType};
 use super::value;
@@ -42,6 +43,9 @@ mod opcode {
 /// Longest key that is decompressed, in bytes. A server takes keys of up to 512 MiB; one that is this long and compressed is a
 /// trap.
 pub const MAX_KEY_BYTES: u64 = 16 << 20;
+
+/// Stands for the database of records in front of which the number of theirs is lost. All ones are no number that a server writes.
+pub const UNKNOWN_DB: u64 = u64::MAX;
 
 /// Bytes of the name of a slot import.
 const SLOT_IMPORT_NAME: u64 = 40;
@@ -91,7 +95,7 @@ pub fn header(bytes: &[u8]) -> Result<Dialect> {
     match bytes.first_chunk::<HEADER_LEN>().and_then(Dialect::parse) {
         Some(dialect) => Ok(dialect),
         None if known => not("the header begins as a dump's but no version number follows; the file is damaged"),
-        None => not("no dump: it begins with neither REDIS nor VALKEY"),
+        None => not(foreign::name(bytes).unwrap_or("no dump: it begins with neither REDIS nor VALKEY")),
     }
 }
 
@@ -232,6 +236,10 @@ impl<'a> Walker<'a> {
         // The type byte was taken.
         let body = self.cursor.offset() - 1;
         let key = self.cursor.str("key")?.text(&mut self.key_scratch, MAX_KEY_BYTES)?;
+        // Two empty strings without a name, one behind the other, are in no database: whoever wrote zeros here was no server.
+        if key.is_empty() && record_type.byte == 0 && self.cursor.begins_with(&[0; 4]) {
+            return Err(Error::new(body, "type or opcode", ErrorKind::Zeros { bytes: 6, to_end: false }));
+        }
         if let KeyType::Module(_) = record_type.key_type {
             let id = self.cursor.len("module id").map_err(|fault| fault.in_key(key))?;
             record_type.key_type = KeyType::Module(ModuleId(id));

@@ -3,10 +3,12 @@
 //! A guess is never trusted: what is walked from it counts only once the records in front of it were found to end there. A wrong
 //! one costs time.
 
+use std::ops::Range;
+
 use crate::rdb::{Format, RecordHead, Sink, Step, Walker};
 
 /// So many records in a row are no accident.
-const RECORDS: usize = 24;
+pub(crate) const RECORDS: usize = 24;
 
 /// Nor are a few that together are so long, or two that are longer still.
 const LONG: [(usize, u64); 2] = [(4, 256 << 10), (2, 1 << 20)];
@@ -24,16 +26,13 @@ const MOST_PASSED: u64 = 8 << 20;
 pub(super) fn boundary(bytes: &[u8], base: u64, from: u64, format: &Format) -> Option<u64> {
     let start = usize::try_from(from.checked_sub(base)?).ok()?;
     let near = bytes.get(start..bytes.len().min(start.saturating_add(MOST_BYTES)))?;
-    let types: [bool; 256] = std::array::from_fn(|byte| Walker::is_type(byte as u8, format));
-    let begins: [bool; 256] = std::array::from_fn(|byte| types[byte] || Walker::prefix_len(byte as u8).is_some());
     let mut passed = 0;
-    let tried = &near[..near.len().min(MOST_TRIED)];
-    let begin = |(at, byte): (usize, &u8)| (begins[usize::from(*byte)] && has_plain_key(&near[at..], &types)).then_some(at);
-    for at in tried.iter().enumerate().filter_map(begin) {
+    for at in Beginnings::new(format).within(near, 0..near.len().min(MOST_TRIED)) {
         let offset = from + at as u64;
         let mut walker = Walker::new(&near[at..], offset, format, 0);
-        if let Some(guess) = chain(&mut walker) {
-            return Some(guess);
+        // The boundary in the middle: a walk that began inside a record, behind its expiry say, has met the true boundaries by then.
+        if let Some(chain) = chain(&mut walker, &mut Probe::default(), |probe| probe.is_doubtful) {
+            return Some(chain.ends[chain.records / 2]);
         }
         passed += walker.offset() - offset;
         if passed > MOST_PASSED {
@@ -43,8 +42,29 @@ pub(super) fn boundary(bytes: &[u8], base: u64, from: u64, format: &Format) -> O
     None
 }
 
-/// Whether a record with the usual prefixes may begin here, and a key of printable characters in it. Others there are too, and a
-/// walk from each byte that could begin one would cost too much among random bytes.
+/// Bytes that records of a format begin with.
+#[derive(Debug)]
+pub(crate) struct Beginnings {
+    types: [bool; 256],
+    begins: [bool; 256],
+}
+
+impl Beginnings {
+    pub(crate) fn new(format: &Format) -> Self {
+        let types: [bool; 256] = std::array::from_fn(|byte| Walker::is_type(byte as u8, format));
+        let begins = std::array::from_fn(|byte| types[byte] || Walker::prefix_len(byte as u8).is_some());
+        Self { types, begins }
+    }
+
+    /// Where in a range of `bytes` a record with a plain key may begin.
+    pub(crate) fn within(&self, bytes: &[u8], range: Range<usize>) -> impl Iterator<Item = usize> {
+        let may_begin = move |at: &usize| self.begins[usize::from(bytes[*at])] && has_plain_key(&bytes[*at..], &self.types);
+        range.filter(may_begin)
+    }
+}
+
+/// Whether a record with the usual prefixes may begin here, and a key of printable characters in it. Others there are too, and a walk from
+/// each byte that could begin one would cost too much among random bytes.
 #[inline]
 fn has_plain_key(bytes: &[u8], types: &[bool; 256]) -> bool {
     const LOOKED_AT: usize = 6;
@@ -63,20 +83,27 @@ fn has_plain_key(bytes: &[u8], types: &[bool; 256]) -> bool {
     key.get(..len.min(LOOKED_AT)).is_some_and(|key| key.iter().all(|byte| matches!(byte, b' '..=b'~')))
 }
 
-/// Walks as long as records follow one another, and returns the boundary in the middle of them: a walk that began inside a
-/// record, behind its expiry say, has met the true boundaries by then.
-fn chain(walker: &mut Walker<'_>) -> Option<u64> {
+/// Records that follow one another.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    /// Where each of them ends.
+    pub ends: [u64; RECORDS],
+    /// How many there are.
+    pub records: usize,
+}
+
+/// Walks as long as records follow one another that the sink does not doubt, until so many, or so long ones, are no accident.
+pub(crate) fn chain<S: Sink>(walker: &mut Walker<'_>, sink: &mut S, is_doubtful: impl Fn(&S) -> bool) -> Option<Chain> {
     let start = walker.offset();
     let mut ends = [0; RECORDS];
     let mut records = 0;
-    let mut probe = Probe::default();
     while records < RECORDS {
-        match walker.step(&mut probe) {
-            Ok(Step::Record) if !probe.is_doubtful => {
+        match walker.step(sink) {
+            Ok(Step::Record) if !is_doubtful(sink) => {
                 ends[records] = walker.offset();
                 records += 1;
             }
-            Ok(Step::Frame) if !probe.is_doubtful => {}
+            Ok(Step::Frame) if !is_doubtful(sink) => {}
             Ok(Step::End) if records >= LONG[0].0 => break,
             _ => return None,
         }
@@ -85,7 +112,7 @@ fn chain(walker: &mut Walker<'_>) -> Option<u64> {
             break;
         }
     }
-    Some(ends[records / 2])
+    Some(Chain { ends, records })
 }
 
 /// Skims, and doubts what looks like records without being any: runs of zeros are strings without name and content.

@@ -6,13 +6,16 @@
 //! also cuts whatever holds records that are compressed or in chunks, the part with a fault in it, and the one with the end mark.
 
 mod checksum;
-mod guess;
+mod damage;
+pub(crate) mod guess;
 mod head;
 mod pieces;
 mod queue;
+mod stretch;
 mod unpack;
 
 pub use head::Head;
+pub use stretch::Stretch;
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -115,6 +118,16 @@ impl Piece<'_> {
         self.sum.set(sum);
         self.walked.set(plain.then(|| walker.db()));
         Ok(())
+    }
+
+    /// Offset of its first byte.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// True where its records stood compressed, or in chunks, in the file.
+    pub(crate) fn is_unpacked(&self) -> bool {
+        matches!(self.records, Records::Unpacked(_))
     }
 
     /// The bytes that the checksum covers: all but itself, behind the end mark.
@@ -234,6 +247,44 @@ where
     W: Send,
     R: Send,
 {
+    scan_from(windows, head, Carried::default(), options, workers, new_worker, work, collect)
+}
+
+/// Does what [`scan`] does from a record boundary on: `from` is its offset and the database there. A checksum covers what precedes it,
+/// too.
+#[expect(clippy::too_many_arguments, reason = "those of a scan, and where it begins")]
+pub(crate) fn scan_stretch<W, R>(
+    bytes: &[u8],
+    head: &Head,
+    from: (u64, u64),
+    options: ScanOptions,
+    workers: &Mutex<Vec<W>>,
+    new_worker: impl Fn() -> W + Sync,
+    work: impl Fn(&mut W, &Piece<'_>) -> R + Sync,
+    collect: &mut impl Collect<R>,
+) -> ScanEnd
+where
+    W: Send,
+    R: Send,
+{
+    scan_from(&mut Whole(bytes), head, Carried::at(from), options, workers, new_worker, work, collect)
+}
+
+#[expect(clippy::too_many_arguments, reason = "those of a scan, and where it begins")]
+fn scan_from<W, R>(
+    windows: &mut dyn Windows,
+    head: &Head,
+    mut carried: Carried,
+    options: ScanOptions,
+    workers: &Mutex<Vec<W>>,
+    new_worker: impl Fn() -> W + Sync,
+    work: impl Fn(&mut W, &Piece<'_>) -> R + Sync,
+    collect: &mut impl Collect<R>,
+) -> ScanEnd
+where
+    W: Send,
+    R: Send,
+{
     let run = |piece: &Piece<'_>| {
         let taken = lock(workers).pop();
         let mut worker = taken.unwrap_or_else(&new_worker);
@@ -249,19 +300,20 @@ where
             plain: piece.plain_len().0,
         }
     };
-    let mut sums = Sums { crc: 0, stored_bytes: HEADER_LEN as u64, plain_bytes: HEADER_LEN as u64 };
-    let mut carried = Carried::default();
+    let start = carried.offset;
+    let mut sums = Sums { crc: 0, stored_bytes: start, plain_bytes: start };
     let (mut base, mut passed, mut wanted) = (0, 0, HEADER_LEN);
     loop {
         let window = windows.next(passed, wanted);
         let bytes = window.bytes;
-        if base == 0 {
-            sums.crc = checksum::crc64(&bytes[..HEADER_LEN.min(bytes.len())]);
+        if base == 0 && options.checksum {
+            sums.crc = checksum::crc64(&bytes[..usize::try_from(start).unwrap_or(usize::MAX).min(bytes.len())]);
         }
         let before = carried.offset;
         let view = View { bytes, base, is_last: window.is_last, format: &head.format };
         let mut pieces = Pieces::new(view, options.piece_bytes, carried);
-        let stopped = scan_window(&mut pieces, bytes.len(), options, &run, &mut |done| sums.collect(done, collect));
+        let left = bytes.len() - usize::try_from(before - base).unwrap_or(usize::MAX).min(bytes.len());
+        let stopped = scan_window(&mut pieces, left, options, &run, &mut |done| sums.collect(done, collect));
         collect.window(bytes, base);
         let reached;
         (carried, reached) = pieces.leave();
@@ -289,8 +341,10 @@ where
             Reached::Fault(fault) => {
                 // Bytes that ended where they were not to end tell less than why they did.
                 let source = window.fault.filter(|_| fault.is_truncation());
-                let fault =
-                    source.map_or(fault, |Fault { reading, why }| Error::new(view.end(), reading, ErrorKind::Source(why)));
+                let fault = match source {
+                    Some(Fault { reading, why }) => Error::new(view.end(), reading, ErrorKind::Source(why)),
+                    None => damage::diagnose(fault, view),
+                };
                 ended(Some(fault), ChecksumState::NotChecked)
             }
             Reached::End { checksum } => {

@@ -25,6 +25,13 @@ pub(super) struct Carried {
     has_unpacked: bool,
 }
 
+impl Carried {
+    /// A record boundary: its offset and the database there.
+    pub(super) fn at((offset, db): (u64, u64)) -> Self {
+        Self { offset, db, ..Self::default() }
+    }
+}
+
 impl Default for Carried {
     /// The first record of a dump.
     fn default() -> Self {

@@ -2,7 +2,7 @@
 
 use super::{Cell, Column, Unit};
 use crate::measure::Fact;
-use crate::rdb::KeyType;
+use crate::rdb::{KeyType, UNKNOWN_DB};
 
 /// What a row of the key table is made of.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +15,8 @@ pub struct KeySource<'a> {
     pub class: Option<&'a str>,
     /// Its shape.
     pub shape: &'a str,
+    /// It was found behind a fault.
+    pub recovered: bool,
 }
 
 /// A column of the key table: what it is called, and how a fact fills it.
@@ -47,7 +49,7 @@ macro_rules! column {
 
 /// All columns; those that are there by default come first, in their order.
 pub const KEY_COLUMNS: &[KeyColumn] = &[
-    column!("db", Count, |s| s.fact.db.into()),
+    column!("db", Count, |s| db(s.fact.db)),
     column!("key", Text, |s| Cell::key(s.name)),
     column!("type", Text, |s| Cell::text(type_name(s.fact.key_type))),
     column!("encoding", Text, |s| Cell::text(s.fact.encoding.name())),
@@ -72,11 +74,12 @@ pub const KEY_COLUMNS: &[KeyColumn] = &[
     column!("stream_consumers", Count, false, false, |s| s.fact.stream.map(|s| s.consumers).into()),
     column!("stream_pending", Count, false, false, |s| s.fact.stream.map(|s| s.pending).into()),
     column!("stream_last_id", Text, false, false, |s| s.fact.stream.map_or(Cell::Empty, |s| stream_id(s.counters.last_id))),
+    column!("recovered", Flag, false, false, |s| Cell::Flag(s.recovered)),
 ];
 
 /// The columns of the CSV that redis-rdb-tools writes, in its order.
 pub const RDBTOOLS_COLUMNS: &[KeyColumn] = &[
-    column!("database", Count, |s| s.fact.db.into()),
+    column!("database", Count, |s| db(s.fact.db)),
     column!("type", Text, |s| match s.fact.key_type {
         KeyType::Zset => Cell::text("sortedset"),
         other => Cell::text(type_name(other)),
@@ -92,6 +95,11 @@ pub const RDBTOOLS_COLUMNS: &[KeyColumn] = &[
 /// The column of that name.
 pub fn key_column(name: &str) -> Option<&'static KeyColumn> {
     KEY_COLUMNS.iter().find(|column| column.column.name == name)
+}
+
+/// A database; of a recovered key, in front of which none was selected, a question mark.
+fn db(db: u64) -> Cell<'static> {
+    if db == UNKNOWN_DB { Cell::text("?") } else { db.into() }
 }
 
 fn type_name(key_type: KeyType) -> std::borrow::Cow<'static, str> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::keys::stream_id;
-use super::{Cell, Column, Table, Unit, advice};
+use super::{Cell, Column, Table, Unit, advice, recovered};
 use crate::analyse::{Dump, Library};
 use crate::census::{ClassStats, Counts, KeyRow, PlaceCounts, TTL_BUCKETS};
 use crate::measure::{Lifetime, SLOTS};
@@ -15,7 +15,7 @@ use crate::time;
 
 /// Every table of `report`, in the order in which they are documented; keys appear as `names` says.
 pub fn all(report: &Report, dumps: &[Dump], names: &Names) -> Vec<Table> {
-    vec![
+    let mut tables = vec![
         summary(report, dumps),
         inputs(report, dumps),
         classes(report, names),
@@ -33,7 +33,11 @@ pub fn all(report: &Report, dumps: &[Dump], names: &Names) -> Vec<Table> {
         modules(report),
         functions(report),
         advice::table(report, names),
-    ]
+    ];
+    if let Some(recovered) = &report.recovered {
+        tables.extend(recovered::tables(recovered, names));
+    }
+    tables
 }
 
 /// Totals of the whole input, a row for each.
@@ -155,17 +159,17 @@ fn class_row(class: &ReportClass, total: &Counts, names: &Names) -> Vec<Cell<'st
     ]
 }
 
-fn class_name(class: &ReportClass, names: &Names) -> Cell<'static> {
+pub(super) fn class_name(class: &ReportClass, names: &Names) -> Cell<'static> {
     // What a contract calls a class is no key.
     if class.registered { Cell::text(class.name.clone()) } else { Cell::text(names.of_text(&class.name).into_owned()) }
 }
 
-fn name(key: &[u8], names: &Names) -> Cell<'static> {
+pub(super) fn name(key: &[u8], names: &Names) -> Cell<'static> {
     Cell::key(names.of(key).into_owned())
 }
 
 /// `hash:120 string:3`, largest first.
-fn type_counts(stats: &ClassStats) -> String {
+pub(super) fn type_counts(stats: &ClassStats) -> String {
     let mut types: Vec<(u64, String)> = stats.types.iter().map(|(key_type, n)| (n, key_type.to_string())).collect();
     types.sort_by(|(n, a), (m, b)| m.cmp(n).then_with(|| a.cmp(b)));
     types.iter().map(|(n, name)| format!("{name}:{n}")).collect::<Vec<_>>().join(" ")
