@@ -158,9 +158,19 @@ fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
+/// Whoever started the tests may have signals ignored, as `nohup` has, which the program would take over.
+#[allow(unsafe_code)]
+fn heed_interrupts() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: the default runs no code.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
 /// The rows are written and a warning cannot be: the file has no name yet.
 #[test]
 fn an_interrupt_leaves_no_file() {
+    heed_interrupts();
     for (name, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         let folder = TempDir::new().unwrap();
         let dump = large_dump(folder.path());
@@ -185,6 +195,7 @@ fn an_interrupt_leaves_no_file() {
 /// The summary cannot be printed, and the tables come after it: the folders that were made for them go.
 #[test]
 fn an_interrupt_leaves_no_folder() {
+    heed_interrupts();
     let folder = TempDir::new().unwrap();
     let dump = large_dump(folder.path());
     let out = folder.path().join("new/folder");

@@ -58,7 +58,7 @@ fn same(bytes: &[u8], window: usize, piece_bytes: u64, what: &str) {
     if Head::read(bytes).is_err() {
         return;
     }
-    let whole = read(&mut Whole(bytes), bytes, 1 << 20);
+    let whole = read(&mut Whole::new(bytes), bytes, 1 << 20);
     let stream = || StreamWindows::new(Box::new(Cursor::new(bytes.to_vec())), window);
     let windowed = read(&mut stream(), bytes, piece_bytes);
     assert_eq!(windowed.1, whole.1, "{what}, windows of {window}");
@@ -131,7 +131,7 @@ fn damaged_dumps() {
 #[test]
 fn damaged_forms() {
     let bytes = std::fs::read(support::fixtures().join("truth/redis-7.0.15-lfu.rdb")).unwrap();
-    let whole = read(&mut Whole(&bytes), &bytes, 1 << 20).0.len();
+    let whole = read(&mut Whole::new(&bytes), &bytes, 1 << 20).0.len();
     let members: [(&str, u64, &[u8]); 2] = [("nodes.conf", 5, b"none"), ("dump.rdb", 7, &bytes)];
     let forms = [
         ("gzip", stored::gzip(&bytes)),

@@ -6,6 +6,8 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+#[cfg(unix)]
+use memmap2::UncheckedAdvice;
 use memmap2::{Advice, Mmap};
 
 /// What a program does about maps whose files may be truncated.
@@ -40,7 +42,7 @@ pub struct Change {
 
 /// A file that is mapped.
 #[derive(Debug)]
-pub(super) struct Mapped {
+pub struct Mapped {
     map: Mmap,
     path: PathBuf,
     /// What the system said of the file when it was opened.
@@ -71,6 +73,14 @@ impl Mapped {
         (!as_it_was).then_some(Change { was_bytes: was.len(), bytes: is.len() })
     }
 
+    /// Lets go of the memory in which some bytes of the map are; they are read again from the file where they are wanted again.
+    fn release(&self, bytes: &[u8]) {
+        #[cfg(unix)]
+        if let Some(start) = (bytes.as_ptr() as usize).checked_sub(self.map.as_ptr() as usize) {
+            release(&self.map, start, bytes.len());
+        }
+    }
+
     /// A part of it was read that the file no longer had.
     pub(super) fn is_cut_off(&self) -> bool {
         WATCH.get().is_some_and(|watch| (watch.is_cut_off)(&self.map))
@@ -89,6 +99,31 @@ impl Drop for Mapped {
     fn drop(&mut self) {
         if let Some(watch) = WATCH.get() {
             (watch.unmapped)(&self.map);
+        }
+    }
+}
+
+#[cfg(unix)]
+#[allow(unsafe_code)]
+fn release(map: &Mmap, start: usize, len: usize) {
+    // SAFETY: the map is a shared one of a file and is never written to, so that pages that are dropped come back with the bytes of the file,
+    // which may stand anywhere in a slice of `u8`. Advice that is not taken costs nothing.
+    let _ = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, len) };
+}
+
+/// Bytes that were read and are not wanted any more.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Passed<'a>(Option<&'a Mapped>);
+
+impl<'a> Passed<'a> {
+    pub(super) fn of(map: Option<&'a Mapped>) -> Self {
+        Self(map)
+    }
+
+    /// Lets go of their memory, where they are mapped.
+    pub fn release(self, bytes: &[u8]) {
+        if let Some(map) = self.0 {
+            map.release(bytes);
         }
     }
 }

@@ -27,7 +27,7 @@ use stream::{START, Source, Stream};
 pub use decode::Fault;
 pub use folder::{Found, dumps_in};
 pub use kind::{Capture, MARK_LEN};
-pub use mapped::{Change, MapWatch, watch_maps};
+pub use mapped::{Change, MapWatch, Passed, watch_maps};
 pub use windows::{Rest, StreamWindows, WINDOW_BYTES, Whole, Window, Windows};
 
 /// The path that stands for standard input.
@@ -170,7 +170,10 @@ impl Input {
     /// The dump from its first byte on; a stream in windows of so many bytes. Standard input can be read once.
     pub fn windows(&self, window_bytes: usize) -> Box<dyn Windows + '_> {
         match &self.content {
-            Content::Whole(stored, range) => Box::new(Whole(stored.get(range.clone()).unwrap_or_default())),
+            Content::Whole(stored, range) => {
+                let map = if let Stored::Mapped(map) = &**stored { Some(&**map) } else { None };
+                Box::new(Whole::mapped(stored.get(range.clone()).unwrap_or_default(), map))
+            }
             Content::Stream(stream) => Box::new(StreamWindows::new(stream.reader(), window_bytes)),
         }
     }

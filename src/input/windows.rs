@@ -4,6 +4,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::{io, thread};
 
 use super::decode::{Fault, Reader};
+use super::mapped::{Mapped, Passed};
 
 /// Bytes of a window, unless told otherwise.
 pub const WINDOW_BYTES: usize = 32 << 20;
@@ -29,6 +30,8 @@ pub struct Window<'a> {
     pub is_last: bool,
     /// Why nothing follows, where that is not the end of the file.
     pub fault: Option<Fault>,
+    /// Where bytes of it go that were read.
+    pub passed: Passed<'a>,
 }
 
 /// What follows the end of a dump.
@@ -59,16 +62,31 @@ pub trait Windows {
 
 /// A dump that is at hand as a whole: one window.
 #[derive(Debug)]
-pub struct Whole<'a>(pub &'a [u8]);
+pub struct Whole<'a> {
+    bytes: &'a [u8],
+    passed: Passed<'a>,
+}
+
+impl<'a> Whole<'a> {
+    /// A dump in memory.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, passed: Passed::default() }
+    }
+
+    /// One that is mapped.
+    pub(super) fn mapped(bytes: &'a [u8], map: Option<&'a Mapped>) -> Self {
+        Self { bytes, passed: Passed::of(map) }
+    }
+}
 
 impl Windows for Whole<'_> {
     fn next(&mut self, passed: usize, _wanted: usize) -> Window<'_> {
-        self.0 = self.0.get(passed..).unwrap_or_default();
-        Window { bytes: self.0, is_last: true, fault: None }
+        self.bytes = self.bytes.get(passed..).unwrap_or_default();
+        Window { bytes: self.bytes, is_last: true, fault: None, passed: self.passed }
     }
 
     fn rest(&mut self, passed: usize) -> Rest {
-        let rest = self.0.get(passed..).unwrap_or_default();
+        let rest = self.bytes.get(passed..).unwrap_or_default();
         Rest { bytes: rest.len() as u64, first: rest[..rest.len().min(LOOKED_AT)].into(), fault: None }
     }
 }
@@ -107,10 +125,10 @@ impl StreamWindows {
         let (to_fill, empty) = mpsc::sync_channel::<Vec<u8>>(2);
         let (filled, take) = mpsc::sync_channel(1);
         for _ in 0..2 {
-            // Memory that is not touched is not taken.
-            let _ = to_fill.send(vec![0; buffer_bytes]);
+            // Whoever fills them makes them, so that a short stream has one.
+            let _ = to_fill.send(Vec::new());
         }
-        let read = move || fill(reader, &empty, &filled, room);
+        let read = move || fill(reader, &empty, &filled, buffer_bytes, room);
         let ended = match thread::Builder::new().name("reader".into()).spawn(read) {
             Ok(_) => None,
             Err(error) => Some(Some(Fault::of(&error, "the stream"))),
@@ -168,7 +186,7 @@ impl Windows for StreamWindows {
             self.grown_to = self.grown_to.max(Some(len as u64));
         }
         let fault = self.ended.clone().flatten();
-        Window { bytes: &self.window[self.from..self.to], is_last: self.ended.is_some(), fault }
+        Window { bytes: &self.window[self.from..self.to], is_last: self.ended.is_some(), fault, passed: Passed::default() }
     }
 
     fn rest(&mut self, passed: usize) -> Rest {
@@ -194,9 +212,13 @@ impl Windows for StreamWindows {
 }
 
 /// Fills buffers until the stream ends, or nobody wants more.
-fn fill(mut reader: Reader, empty: &Receiver<Vec<u8>>, filled: &SyncSender<Filled>, room: usize) {
+fn fill(mut reader: Reader, empty: &Receiver<Vec<u8>>, filled: &SyncSender<Filled>, buffer_bytes: usize, room: usize) {
     let mut share = FIRST_SHARE;
     while let Ok(mut buffer) = empty.recv() {
+        if buffer.is_empty() {
+            // Memory that is not touched is not taken.
+            buffer = vec![0; buffer_bytes];
+        }
         let most = room + ((buffer.len() - room) / share).max(1);
         share = (share / 2).max(1);
         let (mut end, mut ended) = (room, None);
@@ -268,7 +290,7 @@ mod tests {
         windows.next(0, 0);
         let rest = windows.rest(3);
         assert_eq!((rest.bytes, rest.first.as_slice(), rest.fault), (2997, &bytes[3..67], None));
-        assert_eq!(Whole(&bytes).rest(2999), Rest { bytes: 1, first: vec![183], fault: None });
+        assert_eq!(Whole::new(&bytes).rest(2999), Rest { bytes: 1, first: vec![183], fault: None });
     }
 
     #[test]

@@ -26,6 +26,7 @@ use rayon::prelude::*;
 use crate::error::{Error, ErrorKind, Result};
 use crate::input::{Fault, Rest, WINDOW_BYTES, Whole, Windows};
 use crate::rdb::{Format, HEADER_LEN, Sink, Step, Walker};
+use damage::{Suspicion, zeros_behind};
 use pieces::{Carried, Pieces, Reached, View};
 use queue::{Message, Next, Queue, Task};
 
@@ -222,7 +223,7 @@ where
     W: Send,
     R: Send,
 {
-    scan_windows(&mut Whole(bytes), head, options, workers, new_worker, work, &mut collect)
+    scan_windows(&mut Whole::new(bytes), head, options, workers, new_worker, work, &mut collect)
 }
 
 /// Walks a dump, whose head was read, in pieces on the threads of the current rayon pool, window after window.
@@ -267,7 +268,7 @@ where
     W: Send,
     R: Send,
 {
-    scan_from(&mut Whole(bytes), head, Carried::at(from), options, workers, new_worker, work, collect)
+    scan_from(&mut Whole::new(bytes), head, Carried::at(from), options, workers, new_worker, work, collect)
 }
 
 #[expect(clippy::too_many_arguments, reason = "those of a scan, and where it begins")]
@@ -310,7 +311,7 @@ where
             sums.crc = checksum::crc64(&bytes[..usize::try_from(start).unwrap_or(usize::MAX).min(bytes.len())]);
         }
         let before = carried.offset;
-        let view = View { bytes, base, is_last: window.is_last, format: &head.format };
+        let view = View { bytes, base, is_last: window.is_last, format: &head.format, passed: window.passed };
         let mut pieces = Pieces::new(view, options.piece_bytes, carried);
         let left = bytes.len() - usize::try_from(before - base).unwrap_or(usize::MAX).min(bytes.len());
         let stopped = scan_window(&mut pieces, left, options, &run, &mut |done| sums.collect(done, collect));
@@ -343,7 +344,12 @@ where
                 let source = window.fault.filter(|_| fault.is_truncation());
                 let fault = match source {
                     Some(Fault { reading, why }) => Error::new(view.end(), reading, ErrorKind::Source(why)),
-                    None => damage::diagnose(fault, view),
+                    None => {
+                        let (suspicion, is_last, len) = (Suspicion::of(fault, view), view.is_last, bytes.len());
+                        let more = suspicion.is_open() && !is_last;
+                        let (behind, to_end) = if more { zeros_behind(windows, len) } else { (0, is_last) };
+                        suspicion.settle(behind, to_end)
+                    }
                 };
                 ended(Some(fault), ChecksumState::NotChecked)
             }
@@ -429,11 +435,12 @@ fn scan_window<'a, R: Send>(
                 Next::Answer => continue,
                 Next::Nothing => break,
             };
-            let end = piece.offset + piece.stored_len();
+            let (start, end) = (pieces.offset(), piece.offset + piece.stored_len());
             let stopped = if pieces.accept(&piece) { collect(vec![done]) } else { cut_and_run(pieces, end, AHEAD, run, collect) };
             if stopped {
                 return true;
             }
+            view.release(start, pieces.offset());
         }
         false
     });

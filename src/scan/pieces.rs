@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use super::unpack::{Assembler, decompress};
 use super::{Piece, Records, guess};
 use crate::error::{Error, ErrorKind, Result};
+use crate::input::Passed;
 use crate::rdb::{Format, Frame, HEADER_LEN, Sink, Step, Walker};
 
 /// Bytes of a piece that is cut by skimming, at most.
@@ -62,6 +63,7 @@ pub(super) struct View<'a> {
     /// Nothing follows it.
     pub is_last: bool,
     pub format: &'a Format,
+    pub passed: Passed<'a>,
 }
 
 impl<'a> View<'a> {
@@ -78,6 +80,13 @@ impl<'a> View<'a> {
     /// The bytes from one offset to another.
     fn between(&self, start: u64, end: u64) -> Option<&'a [u8]> {
         self.from(start).get(..usize::try_from(end.checked_sub(start)?).ok()?)
+    }
+
+    /// Lets go of the bytes from one offset to another.
+    pub(super) fn release(&self, start: u64, end: u64) {
+        if let Some(bytes) = self.between(start, end) {
+            self.passed.release(bytes);
+        }
     }
 
     /// A record boundary near byte `at`, guessed. Where the window goes on, not at its end or in front of an AUX field: that may
