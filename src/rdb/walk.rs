@@ -109,6 +109,9 @@ struct Prefix {
 }
 
 impl<'a> Walker<'a> {
+    /// Zeros behind an empty string without a name that make it one of several, and so no record.
+    pub(crate) const ZEROS_BEHIND: usize = 4;
+
     /// Walks from a record boundary at byte `offset` of the dump, in database `db`.
     pub fn new(bytes: &'a [u8], offset: u64, format: &'a Format, db: u64) -> Self {
         Self { cursor: Cursor::new(bytes, offset), format, db, key_scratch: Vec::new(), value_scratch: Vec::new() }
@@ -237,7 +240,7 @@ impl<'a> Walker<'a> {
         let body = self.cursor.offset() - 1;
         let key = self.cursor.str("key")?.text(&mut self.key_scratch, MAX_KEY_BYTES)?;
         // Two empty strings without a name, one behind the other, are in no database: whoever wrote zeros here was no server.
-        if key.is_empty() && record_type.byte == 0 && self.cursor.begins_with(&[0; 4]) {
+        if key.is_empty() && record_type.byte == 0 && self.cursor.begins_with(&[0; Self::ZEROS_BEHIND]) {
             return Err(Error::new(body, "type or opcode", ErrorKind::Zeros { bytes: 6, to_end: false }));
         }
         if let KeyType::Module(_) = record_type.key_type {

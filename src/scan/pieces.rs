@@ -98,7 +98,10 @@ impl<'a> View<'a> {
 
     /// True where the record that ends at `offset` may have more behind it than the window shows.
     fn may_go_on(&self, offset: u64) -> bool {
-        self.from(offset).first().is_none_or(|byte| Walker::may_belong_to_record(*byte))
+        let rest = self.from(offset);
+        // Of a record of zeros, those behind it tell whether it is one.
+        let are_few_zeros = rest.len() < Walker::ZEROS_BEHIND && rest.iter().all(|byte| *byte == 0);
+        are_few_zeros || rest.first().is_none_or(|byte| Walker::may_belong_to_record(*byte))
     }
 }
 
