@@ -420,7 +420,7 @@ fn scan_window<'a, R: Send>(
     let stopped = rayon::in_place_scope_fifo(|scope| {
         let mut queue = Queue::new(first, piece_bytes, view.end());
         while !pieces.is_done() && !pieces.has_unpacked() {
-            while let Some(task) = queue.next(AHEAD, |start, end| pieces.guessed(start, end)) {
+            while let Some(task) = queue.next(AHEAD, pieces.offset(), |start, end| pieces.guessed(start, end)) {
                 let reply = queue.reply();
                 scope.spawn_fifo(move |_| match task {
                     Task::Guess { number, at } => reply.send(Message::Guessed { number, boundary: view.guess(at) }),
@@ -430,13 +430,18 @@ fn scan_window<'a, R: Send>(
                     }
                 });
             }
-            let (done, piece) = match queue.wait() {
-                Next::Piece(done, piece) => (done, piece),
+            let start = pieces.offset();
+            let stopped = match queue.wait() {
+                Next::Piece(done, piece) if pieces.accept(&piece) => collect(vec![done]),
+                Next::Piece(_, piece) => cut_and_run(pieces, piece.offset + piece.stored_len(), AHEAD, run, collect),
                 Next::Answer => continue,
-                Next::Nothing => break,
+                Next::Lost => true,
+                // No boundary was found as far as guesses go.
+                Next::Nothing => match queue.at() {
+                    Some(at) => cut_and_run(pieces, at, AHEAD, run, collect),
+                    None => break,
+                },
             };
-            let (start, end) = (pieces.offset(), piece.offset + piece.stored_len());
-            let stopped = if pieces.accept(&piece) { collect(vec![done]) } else { cut_and_run(pieces, end, AHEAD, run, collect) };
             if stopped {
                 return true;
             }

@@ -42,12 +42,14 @@ pub(super) enum Next<'a, R> {
     Answer,
     /// Nothing more.
     Nothing,
+    /// A thread panicked; that goes on where the scope ends.
+    Lost,
 }
 
 /// Pieces of one window between guessed boundaries.
 pub(super) struct Queue<'a, R> {
-    /// Boundaries are guessed near every so many bytes from here on, up to the end.
-    first: u64,
+    /// Boundaries are guessed near every so many bytes, the next one here, up to the end.
+    at: u64,
     piece_bytes: u64,
     end: u64,
     /// Guesses that were asked for, and the number of the first that is not yet an end of a piece.
@@ -68,7 +70,7 @@ impl<'a, R> Queue<'a, R> {
     pub(super) fn new(first: u64, piece_bytes: u64, end: u64) -> Self {
         let (sender, receiver) = channel();
         Self {
-            first,
+            at: first.saturating_add(piece_bytes),
             piece_bytes,
             end,
             asked: 0,
@@ -83,8 +85,12 @@ impl<'a, R> Queue<'a, R> {
         }
     }
 
-    /// What to do next; `None` where enough is under way, `ahead` guesses and as many pieces, or nothing is left.
-    pub(super) fn next(&mut self, ahead: usize, cut: impl Fn(u64, u64) -> Option<Piece<'a>>) -> Option<Task<'a>> {
+    /// What to do next, where all before `offset` was passed; `None` where enough is under way, `ahead` guesses and as many pieces, or
+    /// nothing is left.
+    pub(super) fn next(&mut self, ahead: usize, offset: u64, cut: impl Fn(u64, u64) -> Option<Piece<'a>>) -> Option<Task<'a>> {
+        // One record may have been longer than many pieces.
+        self.start = self.start.max(offset);
+        self.at = self.at.max(offset.saturating_add(self.piece_bytes));
         while self.given - self.returned < ahead
             && let Some(Some(boundary)) = self.guesses.front()
         {
@@ -99,13 +105,21 @@ impl<'a, R> Queue<'a, R> {
             self.given += 1;
             return Some(Task::Walk { number: self.given - 1, piece });
         }
-        let at = self.first.saturating_add(self.piece_bytes.saturating_mul(self.asked as u64 + 1));
-        if at < self.end && self.guesses.len() < ahead {
+        // Inside a record there may be nothing to find, however far one looks.
+        let reach = self.piece_bytes.saturating_mul(ahead as u64 + 1);
+        if self.at < self.end && self.guesses.len() < ahead && self.at <= offset.saturating_add(reach) {
+            let at = self.at;
+            self.at = at.saturating_add(self.piece_bytes);
             self.guesses.push_back(None);
             self.asked += 1;
             return Some(Task::Guess { number: self.asked - 1, at });
         }
         None
+    }
+
+    /// Where the next guess would be; `None` behind the end.
+    pub(super) fn at(&self) -> Option<u64> {
+        (self.at < self.end).then_some(self.at)
     }
 
     /// Where the answer to a task goes.
@@ -135,8 +149,7 @@ impl<'a, R> Queue<'a, R> {
                     *walked = Some((done, piece));
                 }
             }
-            // The panic goes on where the scope ends.
-            Message::Lost => return Next::Nothing,
+            Message::Lost => return Next::Lost,
         }
         Next::Answer
     }
