@@ -47,7 +47,8 @@ impl Suspicion {
         let (bytes, to_end) = if is_open { (zeros.saturating_add(behind), to_end) } else { (zeros, false) };
         let detail = fault.detail();
         let is_told = matches!(detail.kind, ErrorKind::Zeros { .. });
-        if !is_told && !(to_end && bytes >= LEAST_ZEROS) {
+        let are_the_cause = is_told || (to_end && bytes >= LEAST_ZEROS);
+        if !are_the_cause {
             return fault;
         }
         let at = Error::new(start, detail.reading, ErrorKind::Zeros { bytes, to_end });
