@@ -1,7 +1,7 @@
 //! Looks beyond a fault for records that follow one another to the end mark, or to the next fault.
 //!
 //! Nothing marks where a record begins, so one is taken for found only where a chain of records follows that pass every test that can be
-//! thought of (see [`strict`]), each to its last element. What a chain begins with may yet be no record: a part of a value that looks like
+//! thought of (see `strict`), each to its last element. What a chain begins with may yet be no record: a part of a value that looks like
 //! one, or a key without the expiry in front of it. Nor can what is in front of a fault be relied on: a length that is damaged may give parts of
 //! a value for records. Both are left out.
 
