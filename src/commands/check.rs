@@ -10,9 +10,11 @@ use rdbscope::privacy::Names;
 use rdbscope::report::Population;
 use rdbscope::{render, tables};
 
-use super::{Exit, are_twins, colours, complain, explain, finish, new_file, note, open, options, print, shown, table_files};
+use super::{
+    Exit, are_twins, colours, complain, explain, finish, folder, new_file, note, open, options, print, shown, table_files,
+};
 use crate::cli::{CheckArgs, CheckFormat, Global};
-use crate::output::{self, Folder, WholeFile};
+use crate::output::{self, WholeFile};
 use crate::progress::Progress;
 use crate::terminal::{self, plural};
 
@@ -39,13 +41,9 @@ pub fn run(global: &Global, args: &CheckArgs) -> Exit {
             }
         }
     }
-    let folder = match args.tables.as_deref().map(|path| (path, Folder::prepare(path, args.force))) {
-        None => None,
-        Some((_, Ok(folder))) => Some(folder),
-        Some((path, Err(error))) => {
-            complain(&format!("{}: {error}", shown(path)));
-            return Exit::Output;
-        }
+    let folder = match folder(args.tables.as_deref(), args.force) {
+        Ok(folder) => folder,
+        Err(exit) => return exit,
     };
     let (dumps, mut exit) = open(global, &args.input.dumps, &options);
     if dumps.is_empty() {

@@ -24,7 +24,7 @@ use rdbscope::scan::{ChecksumState, ScanEnd, ScanOptions, Stretch};
 use rdbscope::tables::Table;
 
 use crate::cli::{Cli, Command, Global, InputArgs};
-use crate::output::{Folder, WholeFile, same_file};
+use crate::output::{self, Folder, WholeFile, same_file};
 use crate::terminal::plural;
 
 /// How a run ended; the worst of what happened.
@@ -428,6 +428,17 @@ fn explain_end(global: &Global, dump: &Dump, end: &ScanEnd) {
         };
         warn(global, &format!("{name}: {n} after the RDB end {what}"));
     }
+}
+
+/// Prepares the folder for tables, where one is named; complains where that fails.
+fn folder(path: Option<&Path>, force: bool) -> Result<Option<Folder>, Exit> {
+    path.map(|path| {
+        Folder::prepare(path, force).map_err(|error| {
+            complain(&format!("{}: {error}{}", shown(path), output::advice(&error)));
+            Exit::Output
+        })
+    })
+    .transpose()
 }
 
 /// Begins a file that must be none of the inputs.

@@ -12,7 +12,7 @@ use rdbscope::tables::{self, RECOVERED_TABLES, Table};
 use rdbscope::time;
 use serde_json::{Value, json};
 
-use super::{Exit, are_twins, colours, complain, explain, open, options, print, shown, table_files, warn};
+use super::{Exit, are_twins, colours, complain, explain, folder, open, options, print, table_files, warn};
 use crate::cli::{Global, ReportArgs};
 use crate::output::{self, Folder, WholeFile};
 use crate::progress::Progress;
@@ -26,13 +26,9 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
     options.lists = ListLimits { top: args.top as usize, permanent: args.permanent_limit as usize, ..ListLimits::default() };
     let names = if args.show_sensitive { Names::Exact } else { Names::Masked };
     // Before the long run: a path that cannot be written to is found at once.
-    let folder = match args.output.as_deref().map(|path| (path, Folder::prepare(path, args.force))) {
-        None => None,
-        Some((_, Ok(folder))) => Some(folder),
-        Some((path, Err(error))) => {
-            complain(&format!("{}: {error}{}", shown(path), output::advice(&error)));
-            return Exit::Output;
-        }
+    let folder = match folder(args.output.as_deref(), args.force) {
+        Ok(folder) => folder,
+        Err(exit) => return exit,
     };
     let (dumps, mut exit) = open(global, &args.input.dumps, &options);
     if dumps.is_empty() {

@@ -18,8 +18,8 @@ use crate::scan::guess::{self, Beginnings};
 use crate::scan::{self, Piece, ScanEnd, ScanOptions, Stretch};
 use strict::{Last, Strict};
 
-/// Records at the beginning of a chain that are left out, and in front of a further fault. With one, 68 keys of 20 million that were recovered in 110,000 broken dumps were not in
-/// the original; with two, 8; with four, none (`examples/recovery.rs`).
+/// Records at the beginning of a chain that are left out, and in front of a further fault. With one, 68 keys of 20 million that were
+/// recovered in 110,000 broken dumps were not in the original; with two, 8; with four, none (`examples/recovery.rs`).
 const LEFT_OUT: usize = 4;
 
 /// Most stretches that are looked for in one dump: more faults than that are no accident.

@@ -228,10 +228,9 @@ where
 
 /// Walks a dump, whose head was read, in pieces on the threads of the current rayon pool, window after window.
 ///
-/// `work` gets one of the `workers`, which are reused (and made with `new_worker` where all are busy), and a piece. What it
-/// returns goes to
-/// `collect` in file order, unless the boundaries of the piece were guessed wrong: then it is dropped, so that a worker must keep
-/// nothing of a piece that it has returned from. `collect` may end the scan; it is told how many bytes each result stands for.
+/// `work` gets one of the `workers`, which are reused (and made with `new_worker` where all are busy), and a piece. What it returns
+/// goes to `collect` in file order, unless the boundaries of the piece were guessed wrong: then it is dropped, so that a worker must
+/// keep nothing of a piece that it has returned from. `collect` may end the scan; it is told how many bytes each result stands for.
 ///
 /// A record that ends beyond its window is left to the next; a window that holds no whole record grows, at most twofold at a
 /// time, and never before the bytes are there: a length is not believed.
