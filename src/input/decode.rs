@@ -1,15 +1,20 @@
 //! Decoders of compressed bytes. Each needs a bounded amount of memory, whatever the bytes say.
 
 use std::fmt;
-use std::io::{self, BufReader, Chain, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 
 use lz4_flex::frame::FrameDecoder;
 
 /// Bytes that are read from somewhere, one after the other.
-pub(super) type Reader = Box<dyn Read + Send>;
+pub(super) type Reader = Box<dyn BufRead + Send>;
 
-/// Compressed bytes that are read at a time.
-const BUFFER: usize = 256 << 10;
+/// Bytes that are read at a time where they are not at hand.
+const BUFFER: usize = 128 << 10;
+
+/// Reads from `inner` through a buffer, unless more is wanted at once than fits there.
+pub(super) fn buffered(inner: impl Read + Send + 'static) -> Reader {
+    Box::new(BufReader::with_capacity(BUFFER, inner))
+}
 
 /// KiB of memory that an xz dictionary may take: `xz -9` takes 64 MiB.
 const MOST_XZ_KIB: u32 = 192 << 10;
@@ -73,27 +78,36 @@ impl Layer {
         }
     }
 
+    /// Most bytes that its decoder is asked for at once when it has decoded so many: what it has decoded in front of damage is lost where it
+    /// meets that in the same call. Those of zstd and LZ4 go by blocks of their own; that of bzip2 knows behind a block whether it was sound.
+    fn most_at_once(self, decoded: usize) -> usize {
+        match self {
+            Self::Gzip | Self::Xz => (decoded / 64).clamp(256, 4 << 10),
+            Self::Bzip2 => usize::MAX,
+            Self::Zstd | Self::Lz4 | Self::Envelope(_) | Self::Front(_) => BUFFER,
+        }
+    }
+
     /// The bytes behind it.
     pub(super) fn open(self, mut from: Reader) -> io::Result<Reader> {
-        let buffered = |from| BufReader::with_capacity(BUFFER, from);
-        let opened: Reader = match self {
-            Self::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(buffered(from))),
+        let decoder: Box<dyn Read + Send> = match self {
+            Self::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(from)),
             // Frames that want a window of more than 128 MiB are refused by the decoder.
-            Self::Zstd => Box::new(zstd::Decoder::with_buffer(buffered(from))?),
-            Self::Lz4 => Box::new(Lz4Frames::new(buffered(from), usize::MAX)),
-            Self::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(buffered(from))),
-            Self::Xz => Box::new(lzma_rust2::XzReader::new_mem_limit(buffered(from), true, MOST_XZ_KIB)),
+            Self::Zstd => Box::new(zstd::Decoder::with_buffer(from)?),
+            Self::Lz4 => Box::new(Lz4Frames::new(from, usize::MAX)),
+            Self::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(from)),
+            Self::Xz => Box::new(lzma_rust2::XzReader::new_mem_limit(from, true, MOST_XZ_KIB)),
             Self::Envelope(front) => {
                 skip(&mut from, front as u64)?;
                 // Whatever follows the frame is to be ignored.
-                Box::new(Lz4Frames::new(buffered(from), 1))
+                Box::new(Lz4Frames::new(from, 1))
             }
             Self::Front(front) => {
                 skip(&mut from, front as u64)?;
                 from
             }
         };
-        Ok(Box::new(Named { reading: self.name(), inner: opened }))
+        Ok(buffered(Asked { layer: self, decoded: 0, inner: decoder }))
     }
 }
 
@@ -143,18 +157,22 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// Says in each error what was being read.
-struct Named {
-    reading: &'static str,
-    inner: Reader,
+/// Asks a decoder, and says in each error what was being read.
+struct Asked {
+    layer: Layer,
+    decoded: usize,
+    inner: Box<dyn Read + Send>,
 }
 
-impl Read for Named {
+impl Read for Asked {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        self.inner.read(buf).map_err(|error| match error.kind() {
+        let most = buf.len().min(self.layer.most_at_once(self.decoded));
+        let n = self.inner.read(&mut buf[..most]).map_err(|error| match error.kind() {
             io::ErrorKind::Interrupted => error,
-            kind => io::Error::new(kind, Fault::of(&error, self.reading)),
-        })
+            kind => io::Error::new(kind, Fault::of(&error, self.layer.name())),
+        })?;
+        self.decoded = self.decoded.saturating_add(n);
+        Ok(n)
     }
 }
 

@@ -44,6 +44,13 @@ enum Stored {
     Memory(Vec<u8>),
 }
 
+impl Stored {
+    /// Where bytes of it go that were read.
+    fn passed(&self) -> Passed<'_> {
+        Passed::of(if let Self::Mapped(map) = self { Some(map) } else { None })
+    }
+}
+
 impl Deref for Stored {
     type Target = [u8];
 
@@ -171,8 +178,7 @@ impl Input {
     pub fn windows(&self, window_bytes: usize) -> Box<dyn Windows + '_> {
         match &self.content {
             Content::Whole(stored, range) => {
-                let map = if let Stored::Mapped(map) = &**stored { Some(&**map) } else { None };
-                Box::new(Whole::mapped(stored.get(range.clone()).unwrap_or_default(), map))
+                Box::new(Whole::stored(stored.get(range.clone()).unwrap_or_default(), stored.passed()))
             }
             Content::Stream(stream) => Box::new(StreamWindows::new(stream.reader(), window_bytes)),
         }
@@ -326,7 +332,7 @@ fn opened(path: &Path, stored: Arc<Stored>, modified_ms: Option<i64>, each: &mut
 fn standard_input(path: &Path, each: &mut dyn FnMut(Input)) -> io::Result<Opened> {
     let read = Arc::new(AtomicU64::new(0));
     let reader = stream::Counted { inner: io::stdin(), read: Arc::clone(&read) };
-    let (stream, kind) = Stream::new(Source::once(Box::new(reader)), read);
+    let (stream, kind) = Stream::new(Source::once(decode::buffered(reader)), read);
     if kind != Kind::Tar {
         each(Input::of_stream(path, None, stream, &kind, 0, None));
         return Ok(Opened::default());

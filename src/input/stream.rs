@@ -2,18 +2,21 @@
 //! time.
 
 use std::fmt;
-use std::io::{self, Cursor, Read};
+use std::io::{self, BufRead, Cursor, Read};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Stored;
 use super::archive::Archive;
-use super::decode::{Fault, Layer, Reader};
+use super::decode::{Fault, Layer, Reader, buffered};
 use super::kind::Kind;
 
 /// Bytes at the beginning of a stream that are kept: those that tell what it is, and it from others.
 pub(super) const START: usize = 64 << 10;
+
+/// Bytes of a map that are read between letting go of those before.
+const AT_HAND: usize = 1 << 20;
 
 /// Most decoders behind one another.
 const MOST_LAYERS: usize = 3;
@@ -58,7 +61,7 @@ impl Source {
             Self::Member(archive, offset, size) => {
                 read.store(0, Ordering::Relaxed);
                 let member = Archive::member(archive, *offset, *size)?;
-                Ok(Box::new(Counted { inner: member, read: Arc::clone(read) }))
+                Ok(buffered(Counted { inner: member, read: Arc::clone(read) }))
             }
         }
     }
@@ -118,7 +121,7 @@ impl Stream {
         };
         let opened = self.source.open(&self.read).and_then(|rest| match ended {
             // The fault was met already, and is not met again.
-            Some(Some(fault)) => layer.open(chained(start, Box::new(Failed(Some(fault))))),
+            Some(Some(fault)) => layer.open(chained(start, buffered(Failed(Some(fault))))),
             _ => layer.open(chained(start, rest)),
         });
         match opened {
@@ -165,12 +168,12 @@ impl Stream {
     pub(super) fn reader(&self) -> Reader {
         let opened = match &self.source {
             Source::Once(_) => self.source.open(&self.read).map(|rest| match self.fault() {
-                Some(fault) => chained(self.start.clone(), Box::new(Failed(Some(fault.clone())))),
+                Some(fault) => chained(self.start.clone(), buffered(Failed(Some(fault.clone())))),
                 None => chained(self.start.clone(), rest),
             }),
             _ => self.open(),
         };
-        opened.unwrap_or_else(|error| Box::new(Failed(Some(Fault::of(&error, self.reading())))))
+        opened.unwrap_or_else(|error| buffered(Failed(Some(Fault::of(&error, self.reading())))))
     }
 
     /// As messages name what is read.
@@ -247,12 +250,28 @@ struct StoredReader {
 
 impl Read for StoredReader {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let bytes = self.stored.get(self.range.clone()).unwrap_or_default();
+        let bytes = self.fill_buf()?;
         let n = bytes.len().min(buf.len());
         buf[..n].copy_from_slice(&bytes[..n]);
+        self.consume(n);
+        Ok(n)
+    }
+}
+
+impl BufRead for StoredReader {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        let bytes = self.stored.get(self.range.clone()).unwrap_or_default();
+        Ok(&bytes[..bytes.len().min(AT_HAND)])
+    }
+
+    fn consume(&mut self, n: usize) {
+        let before = self.range.start;
         self.range.start += n;
         self.read.fetch_add(n as u64, Ordering::Relaxed);
-        Ok(n)
+        if before / AT_HAND < self.range.start / AT_HAND {
+            let passed = before / AT_HAND * AT_HAND..self.range.start / AT_HAND * AT_HAND;
+            self.stored.passed().release(self.stored.get(passed).unwrap_or_default());
+        }
     }
 }
 

@@ -4,16 +4,19 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::{io, thread};
 
 use super::decode::{Fault, Reader};
-use super::mapped::{Mapped, Passed};
+use super::mapped::Passed;
 
 /// Bytes of a window, unless told otherwise.
-pub const WINDOW_BYTES: usize = 32 << 20;
+pub const WINDOW_BYTES: usize = 16 << 20;
+
+/// Buffers that go round: while one is scanned the others are filled, so that neither has to wait for the other where records are large.
+const BUFFERS: usize = 4;
 
 /// Fewest bytes of a window.
 const LEAST_WINDOW: usize = 64;
 
 /// The first window is so much smaller than the others, so that the scan has something to do soon.
-const FIRST_SHARE: usize = 16;
+const FIRST_SHARE: usize = 8;
 
 /// This share of a buffer is left free in front, for the part of a record that the window before ended with.
 const ROOM_SHARE: usize = 8;
@@ -73,9 +76,9 @@ impl<'a> Whole<'a> {
         Self { bytes, passed: Passed::default() }
     }
 
-    /// One that is mapped.
-    pub(super) fn mapped(bytes: &'a [u8], map: Option<&'a Mapped>) -> Self {
-        Self { bytes, passed: Passed::of(map) }
+    /// One that may be mapped.
+    pub(super) fn stored(bytes: &'a [u8], passed: Passed<'a>) -> Self {
+        Self { bytes, passed }
     }
 }
 
@@ -101,7 +104,7 @@ struct Filled {
     ended: Option<Option<Fault>>,
 }
 
-/// A stream in windows. Two buffers go round: one is scanned while the other is filled.
+/// A stream in windows.
 #[derive(Debug)]
 pub struct StreamWindows {
     filled: Receiver<Filled>,
@@ -109,7 +112,11 @@ pub struct StreamWindows {
     room: usize,
     buffer_bytes: usize,
     window: Vec<u8>,
-    /// The part of it that counts.
+    /// It holds more than a buffer does.
+    is_grown: bool,
+    /// What has grown before.
+    grown: Vec<u8>,
+    /// The part of the window that counts.
     from: usize,
     to: usize,
     ended: Option<Option<Fault>>,
@@ -119,12 +126,12 @@ pub struct StreamWindows {
 impl StreamWindows {
     /// Begins to read, in windows of so many bytes, at least 64; the thread ends with the stream, or when the windows are
     /// dropped.
-    pub fn new(reader: Box<dyn io::Read + Send>, window_bytes: usize) -> Self {
+    pub fn new(reader: Reader, window_bytes: usize) -> Self {
         let buffer_bytes = window_bytes.max(LEAST_WINDOW);
         let room = buffer_bytes / ROOM_SHARE;
-        let (to_fill, empty) = mpsc::sync_channel::<Vec<u8>>(2);
-        let (filled, take) = mpsc::sync_channel(1);
-        for _ in 0..2 {
+        let (to_fill, empty) = mpsc::sync_channel::<Vec<u8>>(BUFFERS);
+        let (filled, take) = mpsc::sync_channel(BUFFERS);
+        for _ in 0..BUFFERS {
             // Whoever fills them makes them, so that a short stream has one.
             let _ = to_fill.send(Vec::new());
         }
@@ -133,7 +140,19 @@ impl StreamWindows {
             Ok(_) => None,
             Err(error) => Some(Some(Fault::of(&error, "the stream"))),
         };
-        Self { filled: take, empty: to_fill, room, buffer_bytes, window: Vec::new(), from: 0, to: 0, ended, grown_to: None }
+        Self {
+            filled: take,
+            empty: to_fill,
+            room,
+            buffer_bytes,
+            window: Vec::new(),
+            is_grown: false,
+            grown: Vec::new(),
+            from: 0,
+            to: 0,
+            ended,
+            grown_to: None,
+        }
     }
 
     /// Waits for the next bytes and puts them behind those at hand, which stay.
@@ -150,24 +169,30 @@ impl StreamWindows {
             buffer[from..self.room].copy_from_slice(&self.window[kept]);
             let used = std::mem::replace(&mut self.window, buffer);
             (self.from, self.to) = (from, end);
-            // One that grew is given back to the system.
-            if used.len() == self.buffer_bytes {
-                let _ = self.empty.send(used);
-            }
-        } else if self.window.len() == self.buffer_bytes {
-            let mut grown = Vec::with_capacity(kept.len() + end - self.room);
-            grown.extend_from_slice(&self.window[kept]);
-            grown.extend_from_slice(&buffer[self.room..end]);
-            let used = std::mem::replace(&mut self.window, grown);
-            (self.from, self.to) = (0, self.window.len());
-            let _ = self.empty.send(used);
-            let _ = self.empty.send(buffer);
-        } else {
+            self.give_back(used);
+            return;
+        }
+        if self.is_grown {
             self.window.truncate(self.to);
             self.window.drain(..self.from);
-            self.window.extend_from_slice(&buffer[self.room..end]);
-            (self.from, self.to) = (0, self.window.len());
-            let _ = self.empty.send(buffer);
+        } else {
+            self.grown.clear();
+            self.grown.extend_from_slice(&self.window[kept]);
+            let used = std::mem::replace(&mut self.window, std::mem::take(&mut self.grown));
+            let _ = self.empty.send(used);
+            self.is_grown = true;
+        }
+        self.window.extend_from_slice(&buffer[self.room..end]);
+        let _ = self.empty.send(buffer);
+        (self.from, self.to) = (0, self.window.len());
+    }
+
+    /// A buffer goes round again; one that grew waits for the next record that is as large.
+    fn give_back(&mut self, used: Vec<u8>) {
+        if std::mem::take(&mut self.is_grown) {
+            self.grown = used;
+        } else if !used.is_empty() {
+            let _ = self.empty.send(used);
         }
     }
 }
@@ -301,7 +326,7 @@ mod tests {
                 Err(io::ErrorKind::UnexpectedEof.into())
             }
         }
-        let mut windows = StreamWindows::new(Box::new(Cursor::new(vec![1; 10]).chain(Broken)), 1000);
+        let mut windows = StreamWindows::new(Box::new(Cursor::new(vec![1; 10]).chain(io::BufReader::new(Broken))), 1000);
         let window = windows.next(0, 0);
         assert_eq!((window.bytes, window.is_last), (&[1; 10][..], true));
         assert!(window.fault.is_some_and(|fault| fault.why.contains("truncated")));
