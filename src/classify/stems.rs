@@ -31,6 +31,48 @@ const NUMBER_FOLLOWS: u8 = 0x80;
 /// Set where the brace of a hash tag closes behind it.
 const CLOSES: u8 = 0x20;
 
+/// What texts have the same stem as a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Like<'t> {
+    /// No other.
+    Itself,
+    /// Decimal digits between the same bytes.
+    Digits {
+        /// In front of the digits.
+        before: &'t [u8],
+        /// Behind them.
+        behind: &'t [u8],
+    },
+    /// At least [`SHORTEST_HEX`] hexadecimal digits, their letters small, with a letter and a decimal digit among them, in front of the same
+    /// bytes.
+    Hex {
+        /// Behind the digits.
+        behind: &'t [u8],
+    },
+}
+
+impl Stem {
+    /// What texts have this stem, which is that of `text`.
+    pub fn like<'t>(self, text: &'t [u8]) -> Like<'t> {
+        let code = (self.tail >> 56) as u8;
+        let name = if code & NUMBER_FOLLOWS != 0 { usize::from(code & !(NUMBER_FOLLOWS | CLOSES)) } else { 0 };
+        let before = text.get(..name).unwrap_or(text);
+        let behind = if code & CLOSES != 0 { b"}" } else { &b""[..] };
+        match code & !CLOSES {
+            HEX => Like::Hex { behind },
+            code if code == NUMBER || code & NUMBER_FOLLOWS != 0 => Like::Digits { before, behind },
+            _ => Like::Itself,
+        }
+    }
+
+    /// True where a segment `text` would have this stem behind the same separator.
+    pub fn is_of(self, text: &[u8], separators: &Separators) -> bool {
+        let separator = 0xff << 48;
+        let stem = Marks::of(text, separators).and_then(|marks| marks.stem(0, marks.ends));
+        stem.is_some_and(|stem| (stem.head, stem.tail) == (self.head, self.tail & !separator))
+    }
+}
+
 /// A short key of printable ASCII, with a bit for each byte of a kind.
 #[derive(Debug)]
 pub struct Marks<'k> {
@@ -92,15 +134,16 @@ impl<'k> Marks<'k> {
         (printable == end - 1 && runs == 0 && segments <= MOST_SEGMENTS).then_some(marks)
     }
 
-    /// Steps from `at` on with the stem of each segment, `None` for one that needs a closer look, until a step leads nowhere.
+    /// Steps from `at` on with the stem and the text of each segment, without stem for one that needs a closer look, until a step leads nowhere.
     #[inline(always)]
-    pub fn follow<T>(&self, mut at: T, mut step: impl FnMut(T, Option<Stem>) -> Option<T>) -> Option<T> {
+    pub fn follow<T>(&self, mut at: T, mut step: impl FnMut(T, Option<Stem>, &'k [u8]) -> Option<T>) -> Option<T> {
         let (mut start, mut ends) = (0, self.ends);
         while ends != 0 {
-            at = step(at, self.stem(start, ends))?;
-            let passed = ends.trailing_zeros() + 1;
-            ends = ends.checked_shr(passed).unwrap_or(0);
-            start += passed as usize;
+            let len = ends.trailing_zeros();
+            let text = self.key.get(start..start + len as usize).unwrap_or_default();
+            at = step(at, self.stem(start, ends), text)?;
+            ends = ends.checked_shr(len + 1).unwrap_or(0);
+            start += len as usize + 1;
         }
         Some(at)
     }
@@ -190,7 +233,7 @@ fn top(bits: u64) -> usize {
 }
 
 /// Places by the stem that leads to each.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ByStem<T> {
     few: Vec<(Stem, T)>,
     more: HashMap<Stem, T>,
@@ -245,7 +288,7 @@ mod tests {
         shape.take(key.as_bytes(), &separators);
         let parts = shape.parts().map(|(part, _)| String::from_utf8_lossy(part).into_owned());
         let mut stems = Vec::new();
-        marks.follow((), |(), stem| {
+        marks.follow((), |(), stem, _| {
             stems.push(stem);
             Some(())
         });
