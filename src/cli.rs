@@ -235,7 +235,7 @@ pub struct CheckArgs {
     /// File to write to instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Folder to write findings.csv, permanent_register.csv and expiry_timeline.csv to; it must be empty or new
+    /// Folder to write findings, permanent register, timeline of expiry and versions to, as CSV; it must be empty or new
     #[arg(long, value_name = "DIR")]
     pub tables: Option<PathBuf>,
     /// Write into a folder that is not empty; files of the same names are replaced

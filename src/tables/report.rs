@@ -175,7 +175,7 @@ pub(super) fn type_counts(stats: &ClassStats) -> String {
     types.iter().map(|(n, name)| format!("{name}:{n}")).collect::<Vec<_>>().join(" ")
 }
 
-fn share(part: u64, whole: u64) -> Cell<'static> {
+pub(super) fn share(part: u64, whole: u64) -> Cell<'static> {
     if whole == 0 { Cell::Fraction(0.0) } else { Cell::Fraction(part as f64 / whole as f64) }
 }
 
