@@ -421,7 +421,7 @@ fn tables(dump: &Path, contracts: &Path) -> BTreeMap<String, Vec<support::Row>> 
     let run = check(dump, contracts, &["--tables", to.to_str().unwrap(), "--fail-on", "never", "-q"]).ok();
     assert!(!run.text().is_empty());
     let table = |name: &str| (name.to_string(), read_csv(&fs::read(to.join(format!("{name}.csv"))).unwrap()).1);
-    assert_eq!(fs::read_dir(&to).unwrap().count(), 4);
+    assert_eq!(fs::read_dir(&to).unwrap().count(), 5);
     ["findings", "permanent_register", "expiry_timeline", "versions"].into_iter().map(table).collect()
 }
 

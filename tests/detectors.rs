@@ -80,11 +80,14 @@ fn digits<const N: u32>(random: &mut Random) -> String {
     (first + random.below(9 * first)).to_string()
 }
 
+/// Draws an id.
+type Form = fn(&mut Random) -> String;
+
 /// Ids drawn of each form.
 const DRAWN: u64 = 1_000_000;
 
 /// Of [`DRAWN`] ids of a form, in names, how many are taken for personal data, and one of them.
-fn taken(form: fn(&mut Random) -> String) -> (u64, Option<String>) {
+fn taken(form: Form) -> (u64, Option<String>) {
     const AT_ONCE: u64 = 10_000;
     let batch = |seed: u64| {
         let mut random = Random(seed);
@@ -97,8 +100,7 @@ fn taken(form: fn(&mut Random) -> String) -> (u64, Option<String>) {
 
 #[test]
 fn ids_in_names_are_rarely_taken_for_personal_data() {
-    type Form = (&'static str, fn(&mut Random) -> String);
-    let forms: [Form; 7] = [
+    let forms: [(&str, Form); 7] = [
         ("UUID", uuid),
         ("ULID", ulid),
         ("snowflake", snowflake),
@@ -119,7 +121,7 @@ fn ids_in_names_are_rarely_taken_for_personal_data() {
 fn numbers_of_the_length_of_personal_ones_are_taken_for_them() {
     // What cannot be told apart is said. Of eleven digits without a leading zero, 13 to 19 begin 7 of 90. Of sixteen, 4, 51 to 55, 2221 to
     // 2720, 62, 65, 6011 and 3528 to 3589 are issuers of cards: 2,263 of 9,000 beginnings, and one of ten has the check digit.
-    let forms: [(fn(&mut Random) -> String, f64, &str); 2] =
+    let forms: [(Form, f64, &str); 2] =
         [(digits::<11>, 7.0 / 90.0, "eleven random digits"), (digits::<16>, 2263.0 / 90_000.0, "sixteen random digits")];
     let docs = include_str!("../docs/rules.md");
     for (form, share, name) in forms {

@@ -25,6 +25,7 @@ use std::cmp::Reverse;
 use crate::census::{Census, ClassStats};
 use crate::contract::Near;
 use crate::report::Population;
+use crate::values::{self, ValueRow};
 
 pub use inspector::Inspector;
 pub use lint::{LintFinding, Linted, Linter, Value};
@@ -81,6 +82,8 @@ pub struct Judgement {
     pub timelines: Vec<(String, Timeline)>,
     /// Versions in names.
     pub versions: Vec<VersionRow>,
+    /// Sampled values, those of the class with most memory first.
+    pub values: Vec<ValueRow>,
 }
 
 /// Judges a census that was inspected by `policy`. Whether patterns match nothing can only be told where all keys were looked at.
@@ -130,7 +133,10 @@ pub fn judge(mut census: Census, policy: &Policy, population: &Population, all_k
         timelines.push((name.into(), timeline.clone()));
     }
     timelines.insert(0, (ALL.into(), all));
-    Judgement { findings: found, register: register::rows(&views), timelines, versions: version::rows(&views) }
+    let mut by_memory: Vec<&ClassView<'_>> = views.iter().collect();
+    by_memory.sort_by(|a, b| b.stats.counts.memory_bytes.cmp(&a.stats.counts.memory_bytes).then_with(|| a.name.cmp(b.name)));
+    let values = by_memory.iter().flat_map(|view| values::rows(view.name, view.stats)).collect();
+    Judgement { findings: found, register: register::rows(&views), timelines, versions: version::rows(&views), values }
 }
 
 fn views<'a>(policy: &'a Policy, registered: &'a [ClassStats], discovered: &'a [(String, ClassStats)]) -> Vec<ClassView<'a>> {

@@ -1,7 +1,7 @@
 //! What is kept of the breaches in one class while keys pass: sums that merge associatively and commutatively.
 
 use hashbrown::HashMap;
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::Rule;
 use super::timeline::Timeline;
@@ -9,6 +9,7 @@ use super::version::Versions;
 use crate::measure::{Fact, Lifetime};
 use crate::privacy::Sensitive;
 use crate::rdb::KeyType;
+use crate::values::key_hash;
 
 /// Expiries that are kept of one class, at most.
 const MOST_EXPIRIES: usize = 1 << 12;
@@ -236,7 +237,7 @@ impl Expiries {
     /// Takes a key with its expiry in Unix milliseconds.
     #[inline]
     pub fn offer(&mut self, fact: &Fact<'_>, expires_at_ms: i64) {
-        let hash = xxh3_64_with_seed(fact.key, fact.db);
+        let hash = key_hash(fact.db, fact.key);
         if hash.leading_zeros() >= self.halvings {
             self.held.push((hash, expires_at_ms));
             self.shrink();
