@@ -127,6 +127,18 @@ fn values_that_the_dump_compresses_or_writes_as_integers() {
 }
 
 #[test]
+fn values_that_cannot_be_looked_at_are_counted() {
+    // Dragonfly compresses records together: opcode 201 and a zstd frame. Of them the names are known, and no value stands in the dump.
+    let record = |key: &str| [&[0][..], &string(key.as_bytes()), &string(b"12")].concat();
+    let blob = zstd::bulk::compress(&[&[0xfe, 0][..], &record("a:1"), &record("a:2")].concat(), 1).unwrap();
+    let body = [&b"\xfa\x06df-ver\x05v1.30\xfe\x00"[..], &record("a:3"), &[201], &string(&blob)].concat();
+    let dump = TempDump::new(&support::dump(b"REDIS0009", &body));
+    let rows = formats(&dump.path(), &["--no-checksum"]);
+    assert_eq!(cells(&rows), ["a:<digits> (unread)  3 2 0.666667 0 0", "a:<digits> integer  3 1 0.333333 0 2"]);
+    assert_eq!(rows[0]["compress_ratio"], "");
+}
+
+#[test]
 fn every_string_of_the_fixtures_has_a_format() {
     for dump in support::dumps_in("truth") {
         let truth = Truth::beside(&dump);
@@ -171,6 +183,53 @@ fn no_value_is_ever_shown_and_none_is_read_unasked() {
     // An earlier report had it.
     assert!(!written(&["report", "--force", "-o"]).contains_key("value_formats.csv"));
     assert_eq!(run(["report", "x.rdb", "--values"]).code, 2, "there must be a folder to write to");
+}
+
+#[test]
+fn an_old_version_in_values_where_names_have_none() {
+    let folder = TempDir::new().unwrap();
+    let contracts = folder.path().join("c.toml");
+    let check = |dump: &TempDump, class: &str| -> Vec<(String, String, u64, String)> {
+        fs::write(&contracts, format!("[rules]\nlifetime = 'off'\n[[class]]\nname = 'c'\n{class}\n")).unwrap();
+        let run = Run::of(rdbscope().arg("check").arg(dump.path()).arg("-c").arg(&contracts).args([
+            "--format",
+            "csv",
+            "--fail-on",
+            "never",
+        ]));
+        let (_, rows) = read_csv(run.ok().text().as_bytes());
+        let cells = |row: &Row| (row["rule"].clone(), row["place"].clone(), support::number(row, "keys"), row["message"].clone());
+        rows.iter().map(cells).collect()
+    };
+    let old = |place: &str, keys: u64, message: &str| ("version-old".to_string(), place.to_string(), keys, message.to_string());
+    let values: [&[u8]; 5] = [b"{\"v\":1}", b"{\"v\":\"1.7\"}", b"{\"v\":2}", b"{\"v\":3}", b"text"];
+    let dump = strings((0..10).map(|n| (format!("c:{n}"), values[n % 5])));
+    let found = [
+        old("v1", 4, "4 of 10 values carry v1, 40.0 %; current is v3"),
+        old("v2", 2, "2 of 10 values carry v2, 20.0 %; current is v3"),
+    ];
+    let class = "pattern = 'c:<digits>'\nversion = 3";
+    let mut of_values = check(&dump, class);
+    of_values.sort();
+    assert_eq!(of_values, found);
+    assert_eq!(check(&dump, "pattern = 'c:<digits>'\nversion = 1"), []);
+    assert_eq!(check(&dump, "pattern = 'c:<digits>'"), []);
+    // A version in names is what counts, where there is one.
+    let named = strings((0..10).map(|n| (format!("c:v3:{n}"), values[0])));
+    assert_eq!(check(&named, "pattern = 'c:v3:<digits>'\nversion = 3"), []);
+    assert_eq!(check(&named, "pattern = 'c:<version>:<digits>'\nversion = 3"), []);
+
+    // Of more than 256 keys, a sample is looked at: those with the smallest hashes, here worked out by sorting.
+    let keys: Vec<String> = (0..1000).map(|n| format!("c:{n}")).collect();
+    let is_old = |n: usize| n.is_multiple_of(10);
+    let large = strings(keys.iter().enumerate().map(|(n, key)| (key.clone(), if is_old(n) { values[0] } else { values[3] })));
+    let mut hashes: Vec<(u64, usize)> =
+        keys.iter().enumerate().map(|(n, key)| (xxh3_64_with_seed(key.as_bytes(), 0), n)).collect();
+    hashes.sort_unstable();
+    let sampled = hashes[..256].iter().filter(|(_, n)| is_old(*n)).count() as u64;
+    let (all, share) = (sampled * 1000 / 256, sampled as f64 / 2.56);
+    let message = format!("{sampled} of a sample of 256 values carry v1, {share:.1} %, so about {all} of 1000; current is v3");
+    assert_eq!(check(&large, class), [old("v1", all, &message)]);
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub fn run(global: &Global, args: &CheckArgs) -> Exit {
     };
     let policy = Arc::new(Policy::new(options.contracts.clone(), usize::from(args.examples)));
     options.policy = Some(Arc::clone(&policy));
-    options.values = args.tables.is_some();
+    options.values = args.tables.is_some() || policy.asks_for_values();
     // Before the long run: a path that cannot be written to is found at once.
     let mut files = Vec::new();
     for path in [args.output.as_deref().filter(|path| path.as_os_str() != "-"), args.write_baseline.as_deref()] {

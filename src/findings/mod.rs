@@ -173,6 +173,7 @@ fn of_class(view: &ClassView<'_>, near: Option<&Near<'_>>, memory: u64, populati
     }
     found.extend(types::mixed(view));
     found.extend(version::older(view));
+    found.extend(version::in_values(view));
     let of_whole_class: [fn(&ClassView<'_>) -> Option<Finding>; 10] = [
         lifetime::lost,
         lifetime::permanent_unregistered,

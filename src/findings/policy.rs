@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::name::Bytes;
-use super::{Rule, Severity};
+use super::{Rule, Severity, version};
 use crate::census::ClassLimits;
 use crate::classify::Separators;
 use crate::contract::{Atom, Contracts, Pattern, Ttl, Type};
@@ -90,6 +90,12 @@ impl Policy {
     /// The bytes that separate segments.
     pub fn separator_bytes(&self) -> Vec<u8> {
         self.contracts.as_ref().map_or_else(|| b":".to_vec(), |contracts| contracts.separators.clone())
+    }
+
+    /// Whether a contract asks for the version that values carry.
+    pub fn asks_for_values(&self) -> bool {
+        let classes = self.contracts.iter().flat_map(|contracts| &contracts.classes);
+        classes.into_iter().any(|class| version::is_of_values(class, &self.separator_bytes()))
     }
 
     /// What is asked of a class.

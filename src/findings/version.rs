@@ -6,8 +6,9 @@ use super::tally::{Place, Tally};
 use super::view::{ClassView, Draft, duration, keys, percent};
 use super::{Finding, Rule};
 use crate::classify::Separators;
-use crate::contract::{texts, version_number};
+use crate::contract::{Class, texts, version_number};
 use crate::measure::Fact;
+use crate::values::{self, ValueRow};
 
 /// What stands for any version in a pattern.
 const PLACEHOLDER: &str = "<version>";
@@ -93,6 +94,42 @@ pub fn older(view: &ClassView<'_>) -> Vec<Finding> {
         view.finding(Rule::VersionOld, Draft::of_tally(place, tally, message))
     };
     breaches.versions.iter().filter(|(number, ..)| *number < current).map(finding).collect()
+}
+
+/// Whether the version that a contract says is current is that of values: its names have none.
+pub fn is_of_values(class: &Class, separators: &[u8]) -> bool {
+    let has_version = |text: &&str| version_number(text).is_some() || text.contains(PLACEHOLDER);
+    class.version.is_some() && !texts(&class.pattern, separators).iter().any(has_version)
+}
+
+/// `version-old` by the contract, where names have no version: the one that sampled values carry, where it is below the current one.
+pub fn in_values(view: &ClassView<'_>) -> Vec<Finding> {
+    let contract = view.contract.filter(|class| is_of_values(class, &view.policy.separator_bytes()));
+    let Some(current) = contract.and_then(|class| class.version) else { return Vec::new() };
+    let mut old = BTreeMap::<u64, Vec<ValueRow>>::new();
+    for row in values::rows(view.name, view.stats) {
+        let text = row.schema_version.as_deref().unwrap_or_default().trim_start_matches('v');
+        if let Some(number) = text.split('.').next().and_then(|major| major.parse().ok()).filter(|number| *number < current) {
+            old.entry(number).or_default().push(row);
+        }
+    }
+    let finding = |(number, rows): (u64, Vec<ValueRow>)| {
+        let sampled: u64 = rows.iter().map(|row| row.sampled).sum();
+        let (of_class, strings) = rows.first().map_or((0, 0), |row| (row.sampled_of_class, row.strings));
+        let share = percent(sampled, of_class);
+        let found = rows.iter().map(|row| row.of_all(row.sampled)).sum();
+        let message = if of_class < strings {
+            format!(
+                "{sampled} of a sample of {of_class} values carry v{number}, {share}, so about {found} of {strings}; current is v{current}"
+            )
+        } else {
+            format!("{sampled} of {strings} values carry v{number}, {share}; current is v{current}")
+        };
+        let memory_bytes = rows.iter().map(|row| row.of_all(row.memory_bytes)).fold(0, u64::saturating_add);
+        let place = Place::Version(number).into();
+        view.finding(Rule::VersionOld, Draft { place, keys: found, memory_bytes, examples: Vec::new(), message })
+    };
+    old.into_iter().map(finding).collect()
 }
 
 /// `version-old` by comparison: classes whose patterns differ in the number of a version only.

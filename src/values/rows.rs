@@ -26,6 +26,8 @@ pub struct ValueRow {
     pub sampled: u64,
     /// Of these, values that begin as their format does and are not well-formed.
     pub not_parsed: u64,
+    /// Memory of their keys.
+    pub memory_bytes: u64,
     /// Their bytes.
     pub bytes: u64,
     /// Bytes that were compressed.
@@ -34,10 +36,18 @@ pub struct ValueRow {
     pub compressed_bytes: u64,
 }
 
+impl ValueRow {
+    /// What a figure of these values comes to over all strings of the class.
+    pub fn of_all(&self, sampled: u64) -> u64 {
+        let all = u128::from(sampled) * u128::from(self.strings) / u128::from(self.sampled_of_class.max(1));
+        u64::try_from(all).unwrap_or(u64::MAX)
+    }
+}
+
 /// The rows of a class, those of most values first.
 pub fn rows(class: &str, stats: &ClassStats) -> Vec<ValueRow> {
     let verdicts = stats.values.as_ref().map_or_else(Vec::new, |sample| sample.verdicts());
-    let distinct: BTreeSet<&str> = verdicts.iter().filter_map(|verdict| verdict.schema_version.as_deref()).collect();
+    let distinct: BTreeSet<&str> = verdicts.iter().filter_map(|(verdict, _)| verdict.schema_version.as_deref()).collect();
     let are_versions = distinct.len() <= MOST_VERSIONS;
     let strings = stats.types.iter().filter(|(key_type, _)| *key_type == KeyType::String).map(|(_, keys)| keys).sum();
     let fresh = |format: Format, schema_version: Option<&str>| ValueRow {
@@ -48,16 +58,19 @@ pub fn rows(class: &str, stats: &ClassStats) -> Vec<ValueRow> {
         schema_version: schema_version.map(Into::into),
         sampled: 0,
         not_parsed: 0,
+        memory_bytes: 0,
         bytes: 0,
         plain_bytes: 0,
         compressed_bytes: 0,
     };
     let mut rows = BTreeMap::<(Format, Option<&str>), ValueRow>::new();
-    for Verdict { format, is_parsed, schema_version, bytes, plain_bytes, compressed_bytes } in verdicts.iter().copied() {
+    for (verdict, memory_bytes) in verdicts.iter().copied() {
+        let Verdict { format, is_parsed, schema_version, bytes, plain_bytes, compressed_bytes } = verdict;
         let version = schema_version.as_deref().map(|version| if are_versions { version } else { OTHER_VERSION });
         let row = rows.entry((*format, version)).or_insert_with(|| fresh(*format, version));
         row.sampled += 1;
         row.not_parsed += u64::from(!is_parsed);
+        row.memory_bytes = row.memory_bytes.saturating_add(memory_bytes);
         row.bytes = row.bytes.saturating_add(*bytes);
         row.plain_bytes += plain_bytes;
         row.compressed_bytes += compressed_bytes;

@@ -22,6 +22,8 @@ pub struct Sampled {
     input: u32,
     offset: u64,
     db: u64,
+    /// Memory of the key.
+    pub memory_bytes: u64,
     /// What its value is; nothing until it was looked at.
     pub verdict: Option<Box<Verdict>>,
 }
@@ -48,7 +50,8 @@ impl Sample {
     pub fn offer(&mut self, fact: &Fact<'_>, input: u32) {
         let hash = key_hash(fact.db, fact.key);
         if self.limit.is_none_or(|limit| hash <= limit) {
-            self.hold(Sampled { hash, input, offset: fact.offset, db: fact.db, verdict: None });
+            let memory_bytes = fact.memory_bytes.unwrap_or(0);
+            self.hold(Sampled { hash, input, offset: fact.offset, db: fact.db, memory_bytes, verdict: None });
         }
     }
 
@@ -63,11 +66,14 @@ impl Sample {
         &mut self.held
     }
 
-    /// The verdicts on the sampled values.
-    pub fn verdicts(&self) -> Vec<&Verdict> {
+    /// The verdicts on the sampled values, each with the memory of its key.
+    pub fn verdicts(&self) -> Vec<(&Verdict, u64)> {
         let mut held: Vec<&Sampled> = self.held.iter().collect();
         held.sort_by_key(|sampled| sampled.order());
-        held.into_iter().take(MOST_SAMPLED).filter_map(|sampled| sampled.verdict.as_deref()).collect()
+        held.into_iter()
+            .take(MOST_SAMPLED)
+            .filter_map(|sampled| Some((sampled.verdict.as_deref()?, sampled.memory_bytes)))
+            .collect()
     }
 
     fn hold(&mut self, sampled: Sampled) {
@@ -144,7 +150,7 @@ mod tests {
     use super::*;
 
     fn sampled(hash: u64) -> Sampled {
-        Sampled { hash, input: 1, offset: hash, db: 0, verdict: None }
+        Sampled { hash, input: 1, offset: hash, db: 0, memory_bytes: 0, verdict: None }
     }
 
     fn hashes(mut sample: Sample) -> Vec<u64> {
