@@ -199,7 +199,7 @@ pub fn format(bytes: &[u8]) -> (Format, bool) {
 
 /// The decimal text of an `i64`, without a sign or zeros that it does not need.
 fn is_integer(bytes: &[u8]) -> bool {
-    let number = std::str::from_utf8(bytes).ok().filter(|text| text.len() <= 20).and_then(|text| text.parse::<i64>().ok());
+    let number = std::str::from_utf8(bytes.get(..21).unwrap_or(bytes)).ok().and_then(|text| text.parse::<i64>().ok());
     number.is_some_and(|number| itoa::Buffer::new().format(number).as_bytes() == bytes)
 }
 
