@@ -130,6 +130,11 @@ impl<T: Merge> Discovery<T> {
         }
     }
 
+    /// Statistics of every class, in no order.
+    pub fn stats_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.classes.iter_mut().map(|(stats, _)| stats)
+    }
+
     /// Adds the classes of `other`.
     pub fn merge(&mut self, other: Self) {
         let Self { mut nodes, mut classes, .. } = other;
