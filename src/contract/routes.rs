@@ -62,7 +62,9 @@ impl Routes {
     /// Index of the class of `key`, as [`Matcher::class`] finds it.
     #[inline]
     pub fn class(&mut self, matcher: &Matcher, key: &[u8]) -> Option<usize> {
-        let Some(marks) = Marks::of(key, matcher.separators()) else { return matcher.class(key) };
+        // Not moved: its parts were just written one by one.
+        let marks = Marks::of(key, matcher.separators());
+        let Some(marks) = &marks else { return matcher.class(key) };
         let known = marks.follow(0u32, |at, stem, text| {
             let place = self.places.get(at as usize)?;
             match place.ways.get(stem?)? {
@@ -73,7 +75,7 @@ impl Routes {
         });
         let place = match known {
             Some(place) => Some(place),
-            None => self.explore(matcher, &marks),
+            None => self.explore(matcher, marks),
         };
         match place.and_then(|place| self.places.get(place as usize)) {
             Some(place) => matcher.class_of_rank(place.end),
