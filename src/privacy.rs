@@ -237,10 +237,18 @@ fn is_card(digits: &[u8]) -> bool {
     length_fits && luhn.sum::<u32>() % 10 == 0
 }
 
-fn longest_run_of_digits(key: &[u8]) -> usize {
-    // Grouped numbers have spaces or dashes between their digits.
-    let is_part = |b: &u8| b.is_ascii_digit() || matches!(b, b' ' | b'-');
-    key.split(|b| !is_part(b)).map(|run| run.iter().filter(|b| b.is_ascii_digit()).count()).max().unwrap_or(0)
+/// Digits in the longest run of digits, spaces and dashes: a number of a person may be grouped by these.
+pub fn longest_run_of_digits(key: &[u8]) -> usize {
+    let (mut longest, mut digits) = (0, 0);
+    for byte in key {
+        match byte {
+            b'0'..=b'9' => digits += 1,
+            b' ' | b'-' => {}
+            _ => digits = 0,
+        }
+        longest = longest.max(digits);
+    }
+    longest
 }
 
 fn mask(key: &[u8]) -> Cow<'_, [u8]> {

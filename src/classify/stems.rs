@@ -148,6 +148,25 @@ impl<'k> Marks<'k> {
         Some(at)
     }
 
+    /// True where the key is segments of small letters, digits, dashes, underscores and full stops with separators between them, two at least,
+    /// none empty, and no run of digits and dashes as long as `run`.
+    #[inline]
+    pub fn is_plain(&self, run: u32) -> bool {
+        let end = 1u64 << (self.key.len() & 63);
+        let mut others = (end - 1) & !(self.digits | self.lower | self.ends);
+        let mut parts = self.digits;
+        while others != 0 {
+            match self.key.get(others.trailing_zeros() as usize) {
+                Some(b'-') => parts |= others & others.wrapping_neg(),
+                Some(b'_' | b'.') => {}
+                _ => return false,
+            }
+            others &= others - 1;
+        }
+        let empty = self.ends & 1 != 0 || self.ends & end >> 1 != 0;
+        self.ends != end && !empty && !has_run(parts, run)
+    }
+
     /// The stem of the segment from `start` on; the first of `ends`, counted from there, is its own.
     #[inline(always)]
     fn stem(&self, start: usize, ends: u64) -> Option<Stem> {
@@ -224,6 +243,18 @@ fn is_plain_number(digits: usize) -> bool {
 #[inline]
 fn ones(n: usize) -> u64 {
     if n < 64 { (1 << n) - 1 } else { u64::MAX }
+}
+
+/// True where so many bits in a row are set.
+#[inline]
+fn has_run(bits: u64, len: u32) -> bool {
+    let (mut bits, mut reached) = (bits, 1);
+    while reached < len {
+        let step = reached.min(len - reached);
+        bits &= bits.checked_shr(step).unwrap_or(0);
+        reached += step;
+    }
+    bits != 0
 }
 
 /// Where the bits end: one above the highest.
@@ -379,6 +410,12 @@ mod tests {
         for key in ["a::b", "caf\u{e9}:1", "a\n:1", &"a:".repeat(17), &"a".repeat(64)] {
             assert!(of(key).is_empty(), "{key}");
         }
+    }
+
+    #[test]
+    fn runs_of_bits() {
+        assert!(has_run(0b0111_0, 3) && !has_run(0b1101_1, 3));
+        assert!(has_run(u64::MAX, 64) && !has_run(u64::MAX >> 1, 64) && has_run(u64::MAX << 53, 11));
     }
 
     #[test]

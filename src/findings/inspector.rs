@@ -61,9 +61,11 @@ impl Inspector {
         if placement::is_unexpected_db(fact.db, &policy.databases) {
             broken(Rule::DbUnexpected, Place::Db(fact.db));
         }
-        let name = Name::new(fact.key, &policy.bytes);
-        if !name.is_plain() || name::too_long(&name, class.key_bytes) {
-            of_name(&name, policy, class.key_bytes, &mut self.shape, &mut broken);
+        let name = if name::is_plain(fact.key, &policy.separators) { None } else { Some(Name::new(fact.key, &policy.bytes)) };
+        if let Some(name) = &name {
+            of_name(name, policy, class.key_bytes, &mut self.shape, &mut broken);
+        } else if name::too_long(fact.key, class.key_bytes) {
+            broken(Rule::NameTooLong, Place::Whole);
         }
         if fact.lifetime == Lifetime::Permanent && !class.permanent {
             found.add(Mark::Permanent, Place::Whole, fact);
@@ -74,7 +76,7 @@ impl Inspector {
         if class.types.is_empty() {
             found.add(Mark::OfType, Place::Type(fact.key_type), fact);
         }
-        if name::may_be_tagged(&name)
+        if name.as_ref().is_some_and(name::may_be_tagged)
             && let Some(tag) = hash_tag(fact.key)
         {
             found.add_tagged(tag, fact);
@@ -97,7 +99,7 @@ pub fn of_name(name: &Name<'_>, policy: &Policy, key_bytes: Option<u64>, shape: 
         (Rule::NameQuote, name::quote(name)),
         (Rule::NameUppercase, name::uppercase(name, &policy.separators, shape)),
         (Rule::NameNonAscii, name::non_ascii(name)),
-        (Rule::NameTooLong, name::too_long(name, key_bytes)),
+        (Rule::NameTooLong, name::too_long(name.key, key_bytes)),
         (Rule::SegmentEmpty, name::empty_segment(name)),
         (Rule::NameNoNamespace, name::no_namespace(name)),
         (Rule::BracesUnbalanced, name::unbalanced_braces(name)),
