@@ -2,7 +2,7 @@
 
 mod dump;
 
-pub use dump::{Dump, scanned_twins, sort};
+pub use dump::{Dump, sort};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;

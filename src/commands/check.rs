@@ -10,9 +10,7 @@ use rdbscope::privacy::Names;
 use rdbscope::report::Population;
 use rdbscope::{render, tables};
 
-use super::{
-    Exit, are_twins, colours, complain, explain, finish, folder, new_file, note, open, options, print, shown, table_files,
-};
+use super::{Exit, colours, complain, explain, finish, folder, new_file, note, open, options, print, shown, table_files};
 use crate::cli::{CheckArgs, CheckFormat, Global};
 use crate::output::{self, WholeFile};
 use crate::progress::Progress;
@@ -53,9 +51,6 @@ pub fn run(global: &Global, args: &CheckArgs) -> Exit {
     let progress = Progress::new(bytes, global.quiet);
     let (census, outcomes) = analyse::census(&dumps, &options, |advance| progress.advance(advance));
     drop(progress);
-    if are_twins(&dumps, &outcomes.iter().map(|outcome| &outcome.end).collect::<Vec<_>>()) {
-        return Exit::Input;
-    }
     for (dump, outcome) in dumps.iter().zip(&outcomes) {
         exit = exit.max(explain(global, dump, outcome, None));
     }

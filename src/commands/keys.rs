@@ -14,7 +14,7 @@ use rdbscope::render::{RowFormat, RowWriter};
 use rdbscope::scan::Stretch;
 use rdbscope::tables::{KEY_COLUMNS, KeyColumn, KeySource, RDBTOOLS_COLUMNS, key_column};
 
-use super::{Exit, are_twins, complain, explain, note, open, options, shown};
+use super::{Exit, complain, explain, note, open, options, shown};
 use crate::cli::{Global, KeysArgs, KeysFormat, Preset};
 use crate::output::{self, WholeFile, same_file};
 use crate::progress::Progress;
@@ -153,7 +153,6 @@ impl Rows<'_> {
         let bytes = dumps.iter().map(|dump| dump.input.progress_bytes()).sum();
         let progress = Progress::new(bytes, self.global.quiet);
         let mut sums = (0, 0, Exit::Done);
-        let mut ends = Vec::new();
         for dump in dumps {
             let mut wanted = Wanted { rows: self, dump, out: &mut *out, progress: &progress, written: 0, failed: None };
             let outcome = wanted.rows_of::<DEEP>();
@@ -166,10 +165,6 @@ impl Rows<'_> {
             sums.0 += wanted.written;
             sums.1 += outcome.passed.keys + recovery.as_ref().map_or(0, Recovery::keys);
             sums.2 = sums.2.max(explain(self.global, dump, &outcome, recovery.as_ref()));
-            ends.push(outcome.end);
-        }
-        if are_twins(dumps, &ends.iter().collect::<Vec<_>>()) {
-            sums.2 = sums.2.max(Exit::Input);
         }
         Ok(sums)
     }

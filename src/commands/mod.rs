@@ -188,26 +188,16 @@ fn open(global: &Global, paths: &[PathBuf], options: &Options) -> (Vec<Dump>, Ex
         }
     }
     let Opening { mut dumps, mut exit, .. } = opening;
-    if let Some((first, second)) = analyse::sort(&mut dumps, options) {
-        complain_of_twins(&dumps, first, second);
-        exit = Exit::Input;
-        dumps.clear();
+    match analyse::sort(&mut dumps, options) {
+        Ok(None) => return (dumps, exit),
+        Ok(Some((first, second))) => {
+            let (first, second) = (dumps[first].name(), dumps[second].input.full_name());
+            complain(&format!("{second}: the same dump as {first}, byte for byte: give each once"));
+        }
+        Err(error) => complain(&format!("standard input: {error}")),
     }
-    (dumps, exit)
-}
-
-fn complain_of_twins(dumps: &[Dump], first: usize, second: usize) {
-    let (first, second) = (dumps[first].name(), dumps[second].input.full_name());
-    complain(&format!("{second}: the same dump as {first}, byte for byte: give each once"));
-}
-
-/// Complains of a dump that was given twice, where that could be told only after the walk; true where there is one.
-fn are_twins(dumps: &[Dump], ends: &[&ScanEnd]) -> bool {
-    let twins = analyse::scanned_twins(dumps, ends);
-    if let Some((first, second)) = twins {
-        complain_of_twins(dumps, first, second);
-    }
-    twins.is_some()
+    exit = Exit::Input;
+    (Vec::new(), exit)
 }
 
 /// The dumps that were opened so far.

@@ -12,7 +12,7 @@ use rdbscope::tables::{self, RECOVERED_TABLES, Table};
 use rdbscope::time;
 use serde_json::{Value, json};
 
-use super::{Exit, are_twins, colours, complain, explain, folder, open, options, print, table_files, warn};
+use super::{Exit, colours, complain, explain, folder, open, options, print, table_files, warn};
 use crate::cli::{Global, ReportArgs};
 use crate::output::{self, Folder, WholeFile};
 use crate::progress::Progress;
@@ -37,9 +37,6 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
     let bytes = dumps.iter().map(|dump| dump.input.progress_bytes()).sum();
     let progress = Progress::new(bytes, global.quiet);
     let (census, outcomes) = analyse::census(&dumps, &options, |advance| progress.advance(advance));
-    if are_twins(&dumps, &outcomes.iter().map(|outcome| &outcome.end).collect::<Vec<_>>()) {
-        return Exit::Input;
-    }
     let recovered = args.recover.then(|| recover::census(&dumps, &outcomes, &options, |advance| progress.advance(advance)));
     let mut report = Report::new(census, &dumps, outcomes, options.contracts.as_ref());
     report.recovered = recovered.map(|recovered| RecoveredKeys::new(recovered, options.contracts.as_ref()));

@@ -10,8 +10,8 @@ mod payload;
 mod stream;
 mod windows;
 
-use std::fs::{self, File};
-use std::io::{self, Cursor};
+use std::fs::{self, File, Metadata};
+use std::io::{self, BufRead as _, Cursor, Write as _};
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -159,6 +159,19 @@ impl Input {
         }
     }
 
+    /// Makes what can be read once only be read as often as wanted: its bytes, decoded, go to a temporary file without a name.
+    ///
+    /// # Errors
+    /// What is wrong with the file, and what to do.
+    pub fn keep(&mut self) -> io::Result<()> {
+        let Content::Stream(stream) = &mut self.content else { return Ok(()) };
+        if stream.is_once() {
+            stream.keep()?;
+            self.stored_bytes = stream.read_so_far();
+        }
+        Ok(())
+    }
+
     /// Gives back the memory of the first bytes, where they can be read again.
     pub fn forget_start(&mut self) {
         if let Content::Stream(stream) = &mut self.content {
@@ -196,7 +209,7 @@ impl Input {
     pub fn progress_bytes(&self) -> Option<u64> {
         match &self.content {
             Content::Whole(_, range) => Some(range.len() as u64),
-            Content::Stream(stream) if stream.is_once() => None,
+            Content::Stream(stream) if stream.is_once() || stream.is_kept() => None,
             Content::Stream(_) => Some(self.stored_bytes),
         }
     }
@@ -297,17 +310,20 @@ fn map(path: &Path) -> io::Result<(Stored, Option<i64>)> {
     }
     let file = File::open(path)?;
     let metadata = file.metadata()?;
-    let stored = if metadata.len() == 0 {
-        Stored::Memory(Vec::new())
-    } else {
-        Stored::Mapped(Arc::new(Mapped::new(path, &file, metadata.clone())?))
-    };
+    let stored = map_file(path, &file, &metadata)?;
     let modified_ms = metadata
         .modified()
         .ok()
         .and_then(|at| at.duration_since(UNIX_EPOCH).ok())
         .and_then(|since| i64::try_from(since.as_millis()).ok());
     Ok((stored, modified_ms))
+}
+
+fn map_file(path: &Path, file: &File, metadata: &Metadata) -> io::Result<Stored> {
+    if metadata.len() == 0 {
+        return Ok(Stored::Memory(Vec::new()));
+    }
+    Ok(Stored::Mapped(Arc::new(Mapped::new(path, file, metadata.clone())?)))
 }
 
 /// Opens what the bytes of a file are.
@@ -337,14 +353,39 @@ fn standard_input(path: &Path, each: &mut dyn FnMut(Input)) -> io::Result<Opened
         each(Input::of_stream(path, None, stream, &kind, 0, None));
         return Ok(Opened::default());
     }
-    let mut file = tempfile::NamedTempFile::new()?;
-    let copied = io::copy(&mut stream.reader(), &mut file);
-    let (stored, _) = map(file.path())?;
+    let (stored, fault) = copied(stream.reader())?;
     let mut opened = of_plain_archive(path, &Arc::new(stored), each);
-    if let Err(error) = copied {
-        opened.fault.get_or_insert(Fault::of(&error, "standard input"));
-    }
+    opened.fault = fault.or(opened.fault);
     Ok(opened)
+}
+
+/// Copies what is read to a temporary file that has no name, so that nothing can be left of it. Also returns why it could not be read to its end.
+///
+/// # Errors
+/// Of the file, with what to do.
+fn copied(mut reader: decode::Reader) -> io::Result<(Stored, Option<Fault>)> {
+    let failed = |error: io::Error| {
+        let folder = key_text::escape(std::env::temp_dir().as_os_str().as_encoded_bytes()).into_owned();
+        let what = "is copied to a temporary file, as it is looked at twice";
+        let why =
+            format!("{what}; {folder} takes no more: {error}; free some space there, or set TMPDIR to a folder on another disk");
+        io::Error::new(error.kind(), why)
+    };
+    let mut file = tempfile::tempfile().map_err(failed)?;
+    let fault = loop {
+        let n = match reader.fill_buf() {
+            Ok([]) => break None,
+            Ok(bytes) => {
+                file.write_all(bytes).map_err(failed)?;
+                bytes.len()
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            Err(error) => break Some(Fault::of(&error, "standard input")),
+        };
+        reader.consume(n);
+    };
+    let metadata = file.metadata().map_err(failed)?;
+    Ok((map_file(Path::new(STANDARD_INPUT), &file, &metadata)?, fault))
 }
 
 /// Opens the dumps in an archive that is at hand.

@@ -28,6 +28,8 @@ pub(super) enum Source {
     Stored(Arc<Stored>, Range<usize>),
     /// Nowhere to go back to. What was read of it stands in front of the rest.
     Once(Arc<Mutex<Option<Reader>>>),
+    /// What could be read once, in a temporary file, and why there is no more of it.
+    Kept(Arc<Stored>, Option<Fault>),
     /// In an archive that is a stream itself: so many bytes from an offset.
     Member(Arc<Archive>, u64, u64),
 }
@@ -37,6 +39,7 @@ impl fmt::Debug for Source {
         match self {
             Self::Stored(_, range) => f.debug_tuple("Stored").field(range).finish(),
             Self::Once(_) => f.write_str("Once"),
+            Self::Kept(..) => f.write_str("Kept"),
             Self::Member(_, offset, size) => f.debug_tuple("Member").field(offset).field(size).finish(),
         }
     }
@@ -57,6 +60,11 @@ impl Source {
             Self::Once(rest) => {
                 let taken = rest.lock().unwrap_or_else(PoisonError::into_inner).take();
                 taken.ok_or_else(|| io::Error::other("it was read already, and can be read once"))
+            }
+            Self::Kept(stored, fault) => {
+                let range = 0..stored.len();
+                let kept = StoredReader { stored: Arc::clone(stored), range, read: Arc::default() };
+                Ok(buffered(kept.chain(Failed(fault.clone()))))
             }
             Self::Member(archive, offset, size) => {
                 read.store(0, Ordering::Relaxed);
@@ -130,6 +138,22 @@ impl Stream {
         }
     }
 
+    /// Copies the rest of what can be read once to where it can be read again; see [`super::Input::keep`].
+    pub(super) fn keep(&mut self) -> io::Result<()> {
+        let (stored, fault) = super::copied(self.reader())?;
+        // Decoders and what was read stand in front of what is read once.
+        debug_assert!(self.layers.is_empty());
+        self.source = Source::Kept(Arc::new(stored), fault);
+        self.start = Vec::new();
+        self.ended = None;
+        Ok(())
+    }
+
+    /// True for what was kept.
+    pub(super) fn is_kept(&self) -> bool {
+        matches!(self.source, Source::Kept(..))
+    }
+
     /// Opens the source and all decoders.
     fn open(&self) -> io::Result<Reader> {
         let stored = self.source.open(&self.read)?;
@@ -179,7 +203,7 @@ impl Stream {
     /// As messages name what is read.
     fn reading(&self) -> &'static str {
         match self.source {
-            Source::Once(_) => "standard input",
+            Source::Once(_) | Source::Kept(..) => "standard input",
             _ => self.layers.last().map_or("the file", |layer| layer.name()),
         }
     }
