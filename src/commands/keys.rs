@@ -14,7 +14,7 @@ use rdbscope::render::{RowFormat, RowWriter};
 use rdbscope::scan::Stretch;
 use rdbscope::tables::{KEY_COLUMNS, KeyColumn, KeySource, RDBTOOLS_COLUMNS, key_column};
 
-use super::{Exit, complain, explain, note, open, options, shown};
+use super::{Exit, check_stdout, complain, explain, note, open, options, shown};
 use crate::cli::{Global, KeysArgs, KeysFormat, Preset};
 use crate::output::{self, WholeFile, same_file};
 use crate::progress::Progress;
@@ -42,11 +42,17 @@ pub fn run(global: &Global, args: &KeysArgs) -> Exit {
         Some(path) => match WholeFile::create(path) {
             Ok(file) => Out::File(file),
             Err(error) => {
-                complain(&format!("{}: {error}{}", shown(path), output::advice(&error)));
+                complain(&format!("{}: {error}{}", shown(path), output::advice(&error, true)));
                 return Exit::Output;
             }
         },
     };
+    if matches!(out, Out::Stdout(_))
+        && let Err(exit) = check_stdout()
+    {
+        return exit;
+    }
+    let is_gone = matches!(&out, Out::File(file) if file.is_named());
     let (dumps, mut exit) = open(global, &args.input.dumps, &options);
     if dumps.is_empty() {
         return exit;
@@ -62,7 +68,7 @@ pub fn run(global: &Global, args: &KeysArgs) -> Exit {
         // Whoever read the rows has enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return exit,
         Err(error) => {
-            complain(&format!("cannot write the keys: {error}{}", output::advice(&error)));
+            complain(&format!("cannot write the keys: {error}{}", output::advice(&error, is_gone)));
             return exit.max(Exit::Output);
         }
     };

@@ -12,7 +12,7 @@ use rdbscope::tables::{self, RECOVERED_TABLES, Table};
 use rdbscope::time;
 use serde_json::{Value, json};
 
-use super::{Exit, colours, complain, explain, folder, open, options, print, table_files, warn};
+use super::{Exit, check_stdout, colours, complain, explain, folder, open, options, print, table_files, warn};
 use crate::cli::{Global, ReportArgs};
 use crate::output::{self, Folder, WholeFile};
 use crate::progress::Progress;
@@ -25,6 +25,9 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
     };
     options.lists = ListLimits { top: args.top as usize, permanent: args.permanent_limit as usize, ..ListLimits::default() };
     let names = if args.show_sensitive { Names::Exact } else { Names::Masked };
+    if let Err(exit) = check_stdout() {
+        return exit;
+    }
     // Before the long run: a path that cannot be written to is found at once.
     let folder = match folder(args.output.as_deref(), args.force) {
         Ok(folder) => folder,
@@ -63,7 +66,7 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
         let tables = tables::report_tables(&report, &dumps, &names);
         let manifest = manifest(args, &options, &dumps, &filter, &tables);
         if let Err(error) = write(&folder, &tables, &manifest) {
-            complain(&format!("cannot write the report: {error}{}", output::advice(&error)));
+            complain(&format!("cannot write the report: {error}{}", output::advice(&error, true)));
             exit = exit.max(Exit::Output);
         }
     }
