@@ -5,6 +5,7 @@ mod archive;
 mod decode;
 mod folder;
 mod kind;
+mod lz4;
 mod mapped;
 mod payload;
 mod stream;
