@@ -356,6 +356,10 @@ const RANGES_TOLD: usize = 10;
 
 /// Says which bytes were skipped, and what was recovered behind them.
 fn explain_recovery(name: &str, recovery: &Recovery) {
+    if let Some(from) = recovery.needs_file {
+        let how = "--recover needs a file that is no stream: decompress the dump into one, and give that";
+        complain(&format!("{name}: nothing behind byte {from} was searched; {how}"));
+    }
     for (at, range) in recovery.skipped.iter().enumerate().take(RANGES_TOLD) {
         let skipped = format!("{name}: skipped bytes {} to {}", range.start, range.end.saturating_sub(1));
         complain(&match recovery.stretches.get(at) {

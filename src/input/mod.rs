@@ -29,7 +29,7 @@ pub use decode::Fault;
 pub use folder::{Found, dumps_in};
 pub use kind::{Capture, MARK_LEN};
 pub use mapped::{Change, MapWatch, Passed, watch_maps};
-pub use windows::{Rest, StreamWindows, WINDOW_BYTES, Whole, Window, Windows};
+pub use windows::{MOST_WINDOW_BYTES, Rest, StreamWindows, WINDOW_BYTES, Whole, Window, Windows};
 
 /// The path that stands for standard input.
 pub const STANDARD_INPUT: &str = "-";
@@ -194,7 +194,7 @@ impl Input {
             Content::Whole(stored, range) => {
                 Box::new(Whole::stored(stored.get(range.clone()).unwrap_or_default(), stored.passed()))
             }
-            Content::Stream(stream) => Box::new(StreamWindows::new(stream.reader(), window_bytes)),
+            Content::Stream(stream) => Box::new(StreamWindows::new(stream.reader(), window_bytes).decoded(stream.is_decoded())),
         }
     }
 

@@ -86,6 +86,8 @@ pub(super) struct Stream {
     ended: Option<Option<Fault>>,
     /// Stored bytes that were read.
     read: Arc<AtomicU64>,
+    /// Some layer is a decoder.
+    is_decoded: bool,
 }
 
 impl Stream {
@@ -103,7 +105,7 @@ impl Stream {
 
     /// Looks at the beginning of a stream, and opens what is compressed there.
     pub(super) fn new(source: Source, read: Arc<AtomicU64>) -> (Self, Kind) {
-        let mut stream = Self { source, layers: Vec::new(), start: Vec::new(), ended: None, read };
+        let mut stream = Self { source, layers: Vec::new(), start: Vec::new(), ended: None, read, is_decoded: false };
         loop {
             stream.read_start(START);
             match Kind::of(&stream.start) {
@@ -120,6 +122,7 @@ impl Stream {
 
     /// From here on what `layer` makes of the bytes is the stream.
     fn push(&mut self, layer: Layer) {
+        self.is_decoded |= !matches!(layer, Layer::Front(_));
         let ended = self.ended.take();
         let start = std::mem::take(&mut self.start);
         let Source::Once(rest) = &self.source else {
@@ -206,6 +209,11 @@ impl Stream {
             Source::Once(_) | Source::Kept(..) => "standard input",
             _ => self.layers.last().map_or("the file", |layer| layer.name()),
         }
+    }
+
+    /// True where its bytes are not as they are stored.
+    pub(super) fn is_decoded(&self) -> bool {
+        self.is_decoded
     }
 
     /// The first bytes.
