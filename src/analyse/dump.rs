@@ -26,6 +26,8 @@ pub struct Dump {
     pub head: Head,
     /// By what its keys are measured.
     pub model: Model,
+    /// The archive that it is in could not be read to its end: others may be missing.
+    pub is_of_cut_archive: bool,
     /// Hash of its first bytes.
     fingerprint: [u8; 32],
     /// What tells it from others with the same first bytes, where there are any.
@@ -69,7 +71,7 @@ impl Dump {
             object_bytes: if head.is_keydb() && options.server.version.is_none() { KEYDB_OBJECT } else { Model::OBJECT },
             snapshot,
         };
-        Ok(Self { input, head, model, fingerprint, identity: None })
+        Ok(Self { input, head, model, is_of_cut_archive: false, fingerprint, identity: None })
     }
 
     /// File name without folders.
