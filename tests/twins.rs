@@ -8,7 +8,7 @@ mod support;
 use std::path::{Path, PathBuf};
 
 use stored::{gzip, piped, tar, zstd};
-use support::{Run, T0, dump, run, string};
+use support::{Run, T0, TempDump, dump, run, string};
 use tempfile::TempDir;
 
 const MARK: &[u8; 40] = b"0123456789abcdef0123456789abcdef01234567";
@@ -131,6 +131,21 @@ fn dumps_that_only_begin_alike() {
         let keys = piped(&dumps[2], &["keys", "-", paths[0].to_str().unwrap(), paths[1].to_str().unwrap()]).ok();
         assert_eq!(keys.text().lines().count(), 1 + 3 * 1001);
     }
+}
+
+/// A stored checksum that is another one makes another dump, a damaged one.
+#[test]
+fn dumps_that_differ_in_their_checksum() {
+    let bytes = dump(b"REDIS0010", &[&[0xfe, 0][..], &keys(1000)].concat());
+    let flipped = |mask: u8| {
+        let mut flipped = bytes.clone();
+        *flipped.last_mut().unwrap() ^= mask;
+        TempDump::new(&flipped)
+    };
+    let paths = [flipped(0), flipped(1), flipped(2)].map(|dump| (dump.path(), dump));
+    let keys = run(["keys"].into_iter().chain(paths.iter().map(|(path, _)| path.to_str().unwrap()))).ended_with(3);
+    assert_eq!(keys.text().lines().count(), 1 + 3 * 1000);
+    refused(run(["keys", paths[1].0.to_str().unwrap(), flipped(1).path().to_str().unwrap()]), "the same damage");
 }
 
 /// Standard input is kept where it begins as another dump does; what is wrong with it is told all the same.

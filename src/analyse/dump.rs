@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::input::{Fault, Input};
 use crate::measure::{LoadConfig, Model, Snapshot, SnapshotSource};
 use crate::rdb::{HEADER_LEN, Sink, Step, Walker};
-use crate::scan::{self, Head, Piece, ScanOptions};
+use crate::scan::{self, ChecksumState, Head, Piece, ScanOptions};
 
 /// Bytes of a dump that tell it from others of the same moment.
 const FINGERPRINTED: usize = 64 << 10;
@@ -93,7 +93,12 @@ impl Dump {
         let end = scan::scan_windows(&mut *windows, &self.head, scan, &Mutex::default(), || Skim, skim, &mut collect);
         drop(windows);
         if end.is_whole {
-            return Identity::Dump(end.stored_bytes, end.computed);
+            let stored = match (end.checksum, end.fault.as_ref().map(|fault| &fault.detail().kind)) {
+                (ChecksumState::Ok, _) => end.computed,
+                (_, Some(ErrorKind::Checksum { stored, .. })) => Some(*stored),
+                _ => None,
+            };
+            return Identity::Dump(end.stored_bytes, end.computed, stored);
         }
         let mut hasher = blake3::Hasher::new();
         let mut windows = self.input.windows(scan.window_bytes);
@@ -133,8 +138,8 @@ fn first_bytes<'a>(start: &'a [u8], head: &Head) -> &'a [u8] {
 /// What a dump is, however it is stored and whatever follows it in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Identity {
-    /// Length of a dump that can be read to its end, and the CRC64 of its bytes but the stored one.
-    Dump(u64, Option<u64>),
+    /// Length of a dump that can be read to its end, the CRC64 of its bytes but the stored one, and that.
+    Dump(u64, Option<u64>, Option<u64>),
     /// Length and hash of everything, where nobody knows where the dump ends.
     Bytes(u64, [u8; 32]),
 }
