@@ -57,7 +57,21 @@ struct Seeds<'a> {
     stream: Vec<Vec<u8>>,
     lzf: Vec<Vec<u8>>,
     key_text: Vec<Vec<u8>>,
+    values: Vec<Vec<u8>>,
 }
+
+/// Values as clients write them, one of each format that has more to it than its first bytes.
+const VALUES: [&[u8]; 9] = [
+    b"{\"v\":1,\"items\":[1,2.5,null,{\"a\":\"\\u00e9\"}]}",
+    b"a:2:{i:0;s:1:\"x\";s:1:\"k\";a:1:{i:-7;N;}}",
+    b"O:8:\"stdClass\":1:{s:1:\"a\";d:0.5;}",
+    b"\x80\x02}q\x00X\x01\x00\x00\x00aq\x01K\x01s.",
+    b"\xac\xed\x00\x05t\x00\x02hi",
+    b"\x82\xa7compact\xc3\xa6schema\x00",
+    b"\x08\x05\x10\x07\x19\0\0\0\0\0\0\xf8\x3f\x22\x01a",
+    b"\xff\x06\x00\x00sNaPpY\x01\x06\x00\x00\x01\x02\x03\x04hi",
+    b"\x78\x01\x01\x02\x00\xfd\xff\x68\x69\x01\x3b\x00\xd2",
+];
 
 impl Sink for Seeds<'_> {
     fn begin(&mut self, head: &RecordHead<'_>) {
@@ -65,7 +79,10 @@ impl Sink for Seeds<'_> {
         self.key_text.push(key_text::escape(head.key).into_owned().into_bytes());
     }
 
-    fn text(&mut self, _role: Role, text: Str<'_>) {
+    fn text(&mut self, role: Role, text: Str<'_>) {
+        if let (Role::Value, Str::Raw(value)) = (role, text) {
+            self.values.push(value.to_vec());
+        }
         if let Str::Lzf { packed, plain_len, .. } = text {
             self.lzf.push([&(plain_len as u32).to_le_bytes()[..], packed].concat());
         }
@@ -98,7 +115,9 @@ fn main() -> io::Result<()> {
             let mut found = Seeds { dump: &dump, ..Seeds::default() };
             // What a damaged one has is found up to the damage.
             let _ = scan::walk(&dump, &mut found);
-            for (target, of_dump) in [("stream", found.stream), ("lzf", found.lzf), ("key_text", found.key_text)] {
+            for (target, of_dump) in
+                [("stream", found.stream), ("lzf", found.lzf), ("key_text", found.key_text), ("values", found.values)]
+            {
                 let small = of_dump.into_iter().filter(|seed| seed.len() <= 4096);
                 seeds.entry(target).or_default().extend(small.take(MOST_OF_A_DUMP));
             }
@@ -120,6 +139,7 @@ fn main() -> io::Result<()> {
     packed.extend(integers.map(|members| [&[2][..], &intset(members)].concat()));
     packed.push([&[3][..], &zipmap(items.iter().zip(items), 2)].concat());
     seeds.entry("contracts").or_default().push(CONTRACTS.into());
+    seeds.entry("values").or_default().extend(VALUES.map(<[u8]>::to_vec));
     for (target, seeds) in seeds {
         write(&folder.join(target), &seeds)?;
         println!("{target}: {} seeds", seeds.len());

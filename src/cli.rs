@@ -199,6 +199,9 @@ pub struct ReportArgs {
     /// Search for keys behind the first fault of a damaged dump; they are in no total, and their database may be ?
     #[arg(long)]
     pub recover: bool,
+    /// Look at a few hundred string values of each class, and write value_formats.csv; no value is shown
+    #[arg(long, requires = "output")]
+    pub values: bool,
     /// Folder to write the tables to, as CSV; it must be empty or new
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -235,7 +238,7 @@ pub struct CheckArgs {
     /// File to write to instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Folder to write findings.csv, permanent_register.csv and expiry_timeline.csv to; it must be empty or new
+    /// Folder to write findings, permanent register, timeline of expiry, versions and formats of values to, as CSV; it must be empty or new
     #[arg(long, value_name = "DIR")]
     pub tables: Option<PathBuf>,
     /// Write into a folder that is not empty; files of the same names are replaced

@@ -56,6 +56,7 @@ pub mod scan;
 pub mod skew;
 pub mod tables;
 pub mod time;
+pub mod values;
 pub mod verify;
 
 pub use error::{Detail, Error, ErrorKind, Result};

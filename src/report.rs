@@ -60,6 +60,8 @@ pub struct Report {
     pub streams: Vec<(KeyRow, String)>,
     /// The largest permanent keys with their class.
     pub permanent_keys: Vec<(KeyRow, String)>,
+    /// Values of strings were sampled.
+    pub samples_values: bool,
     /// What would save memory.
     pub advice: Vec<Advice>,
     /// What was recovered behind faults, where that was asked for; in none of the figures above.
@@ -180,6 +182,7 @@ impl Report {
     /// Finishes a census of `dumps`.
     pub fn new(mut census: Census, dumps: &[Dump], outcomes: Vec<Outcome>, contracts: Option<&Arc<Contracts>>) -> Self {
         census.discovered.widen();
+        let samples_values = census.samples_values();
         let total = census.total();
         let mut classifier = Classifier::new(contracts.cloned());
         let big_keys = big_keys(&mut census, &mut classifier);
@@ -223,6 +226,7 @@ impl Report {
             slots,
             classes,
             advice,
+            samples_values,
             memory_squares,
             fields,
             emptied_keys,

@@ -19,6 +19,7 @@ use crate::look;
 use crate::measure::{Allocator, Fact, FactSink, LoadConfig, Measure, SLOTS, Server};
 use crate::rdb::{Frame, HEADER_LEN, ModuleId, Str, UNKNOWN_DB};
 use crate::scan::{self, Collect, Piece, ScanEnd, ScanOptions, Stretch};
+use crate::values::Part;
 
 /// Most faults inside values that are kept of one dump, the first ones.
 const MOST_FAULTS: usize = 10;
@@ -46,6 +47,8 @@ pub struct Options {
     pub server: ServerOptions,
     /// What keys are held against.
     pub policy: Option<Arc<Policy>>,
+    /// Whether values of strings are sampled.
+    pub values: bool,
 }
 
 /// What is known of the server that loads the dumps; the dump, or the default, tells the rest.
@@ -382,7 +385,7 @@ fn reading_order(dumps: &[Dump]) -> Vec<usize> {
 pub fn census(dumps: &[Dump], options: &Options, progress: impl Fn(Advance) + Sync) -> (Census, Vec<Outcome>) {
     let mut outcomes: Vec<Option<Outcome>> = dumps.iter().map(|_| None).collect();
     let inspector = options.policy.clone().map(Inspector::new);
-    let mut whole = empty_census(options).inspected(inspector);
+    let mut whole = empty_census(options).inspected(inspector).sampling_values(options.values);
     for at in reading_order(dumps) {
         outcomes[at] = Some(add_keys(&mut whole, (at as u32 + 1, &dumps[at]), None, options, &progress));
     }
@@ -411,6 +414,7 @@ impl<P: Fn(Advance) + Sync> CollectPieces<Census> for CensusPieces<'_, P> {
     fn window(&mut self, bytes: &[u8], base: u64) {
         let Dump { head, model, .. } = self.dump;
         self.whole.look(self.input, |row| look::at(row, bytes, base, &head.format, model));
+        self.whole.look_at_values(&Part { input: self.input, bytes, base, format: &head.format });
     }
 }
 

@@ -5,6 +5,7 @@ use crate::contract::Ends;
 use crate::findings::Breaches;
 use crate::measure::{Fact, Lifetime};
 use crate::rdb::KeyType;
+use crate::values::Sample;
 
 /// A range of remaining lifetimes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,6 +148,8 @@ pub struct ClassStats {
     pub largest_key: Option<Box<[u8]>>,
     /// What its keys break, where they were held against rules.
     pub breaches: Option<Box<Breaches>>,
+    /// Its sampled values, where they were asked for.
+    pub values: Option<Box<Sample>>,
 }
 
 impl ClassStats {
@@ -242,6 +245,11 @@ impl Merge for ClassStats {
         match (&mut self.breaches, other.breaches) {
             (Some(sum), Some(breaches)) => sum.merge(*breaches),
             (None, breaches) => self.breaches = breaches,
+            (Some(_), None) => {}
+        }
+        match (&mut self.values, other.values) {
+            (Some(sum), Some(values)) => sum.merge(*values),
+            (None, values) => self.values = values,
             (Some(_), None) => {}
         }
         if let Some(key) = other.example_key.get() {

@@ -53,7 +53,7 @@ impl Entities {
         if !self.keeps(hash) {
             return;
         }
-        let figures = fact.what_if.and_then(|what_if| what_if.as_field(&field[1..])).zip(fact.memory_bytes);
+        let figures = fact.what_if.as_ref().and_then(|what_if| what_if.as_field(&field[1..])).zip(fact.memory_bytes);
         if let Some((entry_bytes, memory_bytes)) = figures {
             self.put(hash, fact.key, &Figures { tail, strings: 1, memory_bytes, entry_bytes });
         }

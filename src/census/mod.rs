@@ -12,6 +12,8 @@ mod top;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 pub use class::{ClassStats, KeysByType, SmallestKey, TTL_BUCKETS, TtlBucket};
 pub use counts::{Counts, PlaceCounts};
 pub use entities::{Entities, Entity, Figures};
@@ -26,6 +28,7 @@ use crate::contract::{self, Contracts, Limits};
 use crate::findings::Inspector;
 use crate::measure::{Encoding, Fact, FieldExpiry, Lifetime, TableKeys};
 use crate::rdb::KeyType;
+use crate::values::{self, Judge, Sampled};
 
 /// Limits above which a key is big.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,6 +167,7 @@ pub struct Census {
     last_db: Option<(u64, PlaceCounts)>,
     last_uncounted_bytes: i64,
     inspector: Option<Inspector>,
+    samples_values: bool,
     /// Loaded keys by input and database: what each table of a server holds.
     pub tables: BTreeMap<(u32, u64), TableKeys>,
 }
@@ -192,6 +196,7 @@ impl Census {
             last_db: None,
             last_uncounted_bytes: 0,
             inspector: None,
+            samples_values: false,
             tables: BTreeMap::new(),
         }
     }
@@ -199,6 +204,16 @@ impl Census {
     /// The same census, which holds each key against rules as well.
     pub fn inspected(self, inspector: Option<Inspector>) -> Self {
         Self { inspector, ..self }
+    }
+
+    /// The same census, which samples the values of strings as well.
+    pub fn sampling_values(self, samples_values: bool) -> Self {
+        Self { samples_values, ..self }
+    }
+
+    /// Whether values are sampled.
+    pub fn samples_values(&self) -> bool {
+        self.samples_values
     }
 
     /// An empty census of keys of input `ordinal` that will be merged with this one: its lists take nothing that would not stay here.
@@ -212,6 +227,7 @@ impl Census {
             streams: self.streams.successor(),
             top,
             inspector: self.inspector.clone(),
+            samples_values: self.samples_values,
             ..Self::new(self.lists, Arc::clone(&self.limits))
         }
     }
@@ -246,6 +262,9 @@ impl Census {
         if let Some(inspector) = &mut self.inspector {
             let breaches = stats.breaches.get_or_insert_with(|| Box::new(inspector.fresh()));
             inspector.inspect(fact, class.registered, breaches);
+        }
+        if self.samples_values && fact.key_type == KeyType::String {
+            stats.values.get_or_insert_default().offer(fact, self.input);
         }
         self.entities.offer(fact, ends.tail);
         let memory = u128::from(fact.memory_bytes.unwrap_or(0));
@@ -296,6 +315,18 @@ impl Census {
     pub fn look(&mut self, input: u32, look: impl Fn(&KeyRow) -> Option<Look>) {
         let top = self.top.iter().flat_map(|(_, by_memory, by_elements)| by_memory.rows().chain(by_elements.rows()));
         self.looks.add(input, self.over.rows().chain(top), look);
+    }
+
+    /// Looks at the sampled values whose records begin in a part of a dump.
+    pub fn look_at_values(&mut self, at: &values::Part<'_>) {
+        if !self.samples_values {
+            return;
+        }
+        let classes = self.registered.iter_mut().chain(self.discovered.stats_mut());
+        let samples = classes.filter_map(|stats| stats.values.as_mut());
+        let open: Vec<&mut Sampled> =
+            samples.flat_map(|sample| sample.settled()).filter(|sampled| sampled.is_open(at.input)).collect();
+        open.into_par_iter().for_each_init(Judge::default, |judge, sampled| sampled.look(judge, at));
     }
 
     /// What such a look has found of a key.

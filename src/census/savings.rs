@@ -37,7 +37,7 @@ impl Savings {
             return;
         }
         self.name_bytes = self.name_bytes.saturating_add(fact.key.len() as u64);
-        let Some((what_if, memory)) = fact.what_if.zip(fact.memory_bytes) else { return };
+        let (Some(what_if), Some(memory)) = (&fact.what_if, fact.memory_bytes) else { return };
         if ends.prefix > ends.short_prefix {
             let saved = what_if.saved_by_shorter_name((ends.prefix - ends.short_prefix) as u64);
             self.short_prefix_bytes = self.short_prefix_bytes.saturating_add(saved);

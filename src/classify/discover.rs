@@ -100,13 +100,13 @@ impl<T: Merge> Discovery<T> {
 
     /// The class of a key, where one whose shape has the same stems came before.
     #[inline]
-    fn by_stems<'n>(&'n self, marks: &Marks) -> Option<(ClassId, Ends)> {
-        let child = |node: &'n Node, stem: Option<Stem>| self.nodes.get(node.stems.get(stem?)?.0 as usize);
+    fn by_stems<'n>(&'n self, marks: &Marks<'_>) -> Option<(ClassId, Ends)> {
+        let child = |node: &'n Node, stem: Option<Stem>, _: &[u8]| self.nodes.get(node.stems.get(stem?)?.0 as usize);
         marks.follow(self.nodes.first()?, child)?.known
     }
 
     #[inline(never)]
-    fn by_shape(&mut self, mut key: UntypedKey<'_>, marks: Option<&Marks>) -> (ClassId, Ends) {
+    fn by_shape(&mut self, mut key: UntypedKey<'_>, marks: Option<&Marks<'_>>) -> (ClassId, Ends) {
         let shape = key.shape();
         let Some(&found) = self.known.get(shape.text()) else { return self.place(shape) };
         if let Some(marks) = marks {
@@ -118,7 +118,7 @@ impl<T: Merge> Discovery<T> {
     /// Keeps how the stems of a shape that is known as it is typed lead to its class.
     fn learn(&mut self, shape: &Shape, marks: &Marks, found: (ClassId, Ends)) {
         let mut parts = shape.parts();
-        let end = marks.follow(ROOT, |node, stem| {
+        let end = marks.follow(ROOT, |node, stem, _| {
             let place = &mut self.nodes[node.0 as usize];
             // Crowded by now, or in need of a closer look each time.
             let child = place.children.get(parts.next()?.0)?.node;
@@ -128,6 +128,11 @@ impl<T: Merge> Discovery<T> {
         if let Some(end) = end {
             self.nodes[end.0 as usize].known = Some(found);
         }
+    }
+
+    /// Statistics of every class, in no order.
+    pub fn stats_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.classes.iter_mut().map(|(stats, _)| stats)
     }
 
     /// Adds the classes of `other`.

@@ -15,9 +15,6 @@ const MOST_TEXT: usize = 14;
 /// Bytes at once.
 const LANES: usize = 16;
 
-/// Bytes of a key with what is behind it.
-const TEXT: usize = MOST_BYTES + 1 + LANES;
-
 /// A short word, a short name in front of a number, or a kind of identifier, each with the separator in front. Segments of one stem have the same
 /// part in a shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,11 +31,54 @@ const NUMBER_FOLLOWS: u8 = 0x80;
 /// Set where the brace of a hash tag closes behind it.
 const CLOSES: u8 = 0x20;
 
+/// What texts have the same stem as a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Like<'t> {
+    /// No other.
+    Itself,
+    /// Decimal digits between the same bytes.
+    Digits {
+        /// In front of the digits.
+        before: &'t [u8],
+        /// Behind them.
+        behind: &'t [u8],
+    },
+    /// At least [`SHORTEST_HEX`] hexadecimal digits, their letters small, with a letter and a decimal digit among them, in front of the same
+    /// bytes.
+    Hex {
+        /// Behind the digits.
+        behind: &'t [u8],
+    },
+}
+
+impl Stem {
+    /// What texts have this stem, which is that of `text`.
+    pub fn like<'t>(self, text: &'t [u8]) -> Like<'t> {
+        let code = (self.tail >> 56) as u8;
+        let name = if code & NUMBER_FOLLOWS != 0 { usize::from(code & !(NUMBER_FOLLOWS | CLOSES)) } else { 0 };
+        let before = text.get(..name).unwrap_or(text);
+        let behind = if code & CLOSES != 0 { b"}" } else { &b""[..] };
+        match code & !CLOSES {
+            HEX => Like::Hex { behind },
+            code if code == NUMBER || code & NUMBER_FOLLOWS != 0 => Like::Digits { before, behind },
+            _ => Like::Itself,
+        }
+    }
+
+    /// True where a segment `text` would have this stem behind the same separator.
+    pub fn is_of(self, text: &[u8], separators: &Separators) -> bool {
+        let separator = 0xff << 48;
+        let stem = Marks::of(text, separators).and_then(|marks| marks.stem(0, marks.ends));
+        stem.is_some_and(|stem| (stem.head, stem.tail) == (self.head, self.tail & !separator))
+    }
+}
+
 /// A short key of printable ASCII, with a bit for each byte of a kind.
 #[derive(Debug)]
-pub struct Marks {
-    /// The key, and zeros that let sixteen bytes be read from anywhere in it.
-    text: [u8; TEXT],
+pub struct Marks<'k> {
+    key: &'k [u8],
+    /// Its last eight bytes, the last on top; zeros in front where it is shorter.
+    last: u64,
     /// Separators, and the end of the key.
     ends: u64,
     digits: u64,
@@ -48,22 +88,22 @@ pub struct Marks {
     lower: u64,
 }
 
-impl Marks {
+impl<'k> Marks<'k> {
     /// The marks of `key`; `None` where its shape has to be taken: it is too long, has runs of separators, or bytes that do not print.
     #[inline]
-    pub fn of(key: &[u8], separators: &Separators) -> Option<Self> {
-        let mut text = [0; TEXT];
+    pub fn of(key: &'k [u8], separators: &Separators) -> Option<Self> {
         if key.len() > MOST_BYTES {
             return None;
         }
-        text.get_mut(..key.len())?.copy_from_slice(key);
-        let mut marks = Self { text, ends: 0, digits: 0, letters: 0, hex: 0, lower: 0 };
+        let last = match key.last_chunk() {
+            Some(bytes) => u64::from_le_bytes(*bytes),
+            None => key.iter().fold(0, |last, &byte| last >> 8 | u64::from(byte) << 56),
+        };
+        let mut marks = Self { key, last, ends: 0, digits: 0, letters: 0, hex: 0, lower: 0 };
         let mut printable = 0;
         let splat = u8x16::splat;
-        let (chunks, _) = text.as_chunks::<LANES>();
-        for (at, chunk) in (0..).step_by(LANES).zip(chunks).take(key.len().div_ceil(LANES)) {
-            let bytes = u8x16::new(*chunk);
-            let mark = |is: u8x16| u64::from(is.to_bitmask()) << at;
+        let mut look = |bytes: u8x16, at: usize| {
+            let mark = |is: u8x16| u64::from(is.to_bitmask()) << (at & 63);
             let from = |first: u8| bytes - splat(first);
             let letter = (bytes | splat(0x20)) - splat(b'a');
             for &separator in separators.bytes() {
@@ -74,23 +114,36 @@ impl Marks {
             marks.hex |= mark(letter.simd_le(splat(5)));
             marks.lower |= mark(from(b'a').simd_le(splat(25)));
             printable |= mark(from(b' ').simd_le(splat(b'~' - b' ')));
+        };
+        // A copy with zeros behind it would be simpler, and would have to wait until what was written piece by piece can be read as one.
+        let (chunks, rest) = key.as_chunks::<LANES>();
+        for (at, chunk) in (0..).step_by(LANES).zip(chunks) {
+            look(u8x16::new(*chunk), at);
+        }
+        if let (false, Some(chunk)) = (rest.is_empty(), key.last_chunk::<LANES>()) {
+            // Some bytes are looked at again.
+            look(u8x16::new(*chunk), key.len() - LANES);
+        } else if !rest.is_empty() {
+            let (low, high) = (eight_bytes(key, last, 0), eight_bytes(key, last, 8));
+            look(u8x16::new((u128::from(high) << 64 | u128::from(low)).to_le_bytes()), 0);
         }
         let runs = marks.ends & (marks.ends << 1);
         let end = 1 << key.len();
-        marks.ends |= end;
+        marks.ends = marks.ends & (end - 1) | end;
         let segments = marks.ends.count_ones() as usize;
         (printable == end - 1 && runs == 0 && segments <= MOST_SEGMENTS).then_some(marks)
     }
 
-    /// Steps from `at` on with the stem of each segment, `None` for one that needs a closer look, until a step leads nowhere.
+    /// Steps from `at` on with the stem and the text of each segment, without stem for one that needs a closer look, until a step leads nowhere.
     #[inline(always)]
-    pub fn follow<T>(&self, mut at: T, mut step: impl FnMut(T, Option<Stem>) -> Option<T>) -> Option<T> {
+    pub fn follow<T>(&self, mut at: T, mut step: impl FnMut(T, Option<Stem>, &'k [u8]) -> Option<T>) -> Option<T> {
         let (mut start, mut ends) = (0, self.ends);
         while ends != 0 {
-            at = step(at, self.stem(start, ends))?;
-            let passed = ends.trailing_zeros() + 1;
-            ends = ends.checked_shr(passed).unwrap_or(0);
-            start += passed as usize;
+            let len = ends.trailing_zeros();
+            let text = self.key.get(start..start + len as usize).unwrap_or_default();
+            at = step(at, self.stem(start, ends), text)?;
+            ends = ends.checked_shr(len + 1).unwrap_or(0);
+            start += len as usize + 1;
         }
         Some(at)
     }
@@ -99,7 +152,7 @@ impl Marks {
     #[inline(always)]
     fn stem(&self, start: usize, ends: u64) -> Option<Stem> {
         let whole = ends.trailing_zeros() as usize;
-        let closes = whole > 0 && self.text.get(start + whole - 1) == Some(&b'}');
+        let closes = whole > 0 && self.key.get(start + whole - 1) == Some(&b'}');
         let (len, flag) = if closes { (whole - 1, CLOSES) } else { (whole, 0) };
         let all = ones(len);
         let of = |marks: u64| (marks >> (start & 63)) & all;
@@ -120,7 +173,7 @@ impl Marks {
         }
         if digits == 0 {
             // A shape that is no more than this has a name of its own.
-            return (self.text.get(start) != Some(&b'(')).then(|| self.text(start, len, flag));
+            return (self.key.get(start) != Some(&b'(')).then(|| self.text(start, len, flag));
         }
         let name = top(all & !digits);
         let is_name = digits & ones(name) == 0 && letters != 0 && top(letters) < name && is_plain_number(len - name);
@@ -135,7 +188,7 @@ impl Marks {
     /// The stem with the `len` bytes from `start` on.
     #[inline]
     fn text(&self, start: usize, len: usize, flag: u8) -> Stem {
-        let eight = |at: usize| self.text.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
+        let eight = |at| eight_bytes(self.key, self.last, at);
         let head = eight(start) & ones(8 * len);
         let more = if len > 8 { eight(start + 8) & ones(8 * (len - 8)) } else { 0 };
         Stem { head, tail: more | self.label(start, len as u8 | flag) }
@@ -144,8 +197,20 @@ impl Marks {
     /// Code and separator, above six bytes of text.
     #[inline]
     fn label(&self, start: usize, code: u8) -> u64 {
-        let separator = if start == 0 { 0 } else { self.text[start - 1] };
+        let separator = if start == 0 { 0 } else { self.key[start - 1] };
         u64::from(code) << 56 | u64::from(separator) << 48
+    }
+}
+
+/// The eight bytes of `key` from `at` on, zeros behind its end, the first lowest; `last` are its last eight.
+#[inline]
+fn eight_bytes(key: &[u8], last: u64, at: usize) -> u64 {
+    match key.get(at..).and_then(<[u8]>::first_chunk) {
+        Some(bytes) => u64::from_le_bytes(*bytes),
+        None => {
+            let missing = at + 8 - key.len();
+            if missing < 8 { last >> (8 * missing) } else { 0 }
+        }
     }
 }
 
@@ -168,7 +233,7 @@ fn top(bits: u64) -> usize {
 }
 
 /// Places by the stem that leads to each.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ByStem<T> {
     few: Vec<(Stem, T)>,
     more: HashMap<Stem, T>,
@@ -223,7 +288,7 @@ mod tests {
         shape.take(key.as_bytes(), &separators);
         let parts = shape.parts().map(|(part, _)| String::from_utf8_lossy(part).into_owned());
         let mut stems = Vec::new();
-        marks.follow((), |(), stem| {
+        marks.follow((), |(), stem, _| {
             stems.push(stem);
             Some(())
         });

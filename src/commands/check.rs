@@ -28,6 +28,7 @@ pub fn run(global: &Global, args: &CheckArgs) -> Exit {
     };
     let policy = Arc::new(Policy::new(options.contracts.clone(), usize::from(args.examples)));
     options.policy = Some(Arc::clone(&policy));
+    options.values = args.tables.is_some() || policy.asks_for_values();
     // Before the long run: a path that cannot be written to is found at once.
     let mut files = Vec::new();
     for path in [args.output.as_deref().filter(|path| path.as_os_str() != "-"), args.write_baseline.as_deref()] {
@@ -65,7 +66,8 @@ pub fn run(global: &Global, args: &CheckArgs) -> Exit {
     let walked = outcomes.iter().map(|outcome| outcome.passed.keys).sum::<u64>();
     let all_keys = options.filter.is_empty() && !outcomes.iter().any(Outcome::is_partial);
     let names = if args.show_sensitive { Names::Exact } else { Names::Masked };
-    let Judgement { findings, register, timelines } = findings::judge(census, &policy, &Population::of(&outcomes), all_keys);
+    let Judgement { findings, register, timelines, versions, values } =
+        findings::judge(census, &policy, &Population::of(&outcomes), all_keys);
     let verdict = Verdict::new(findings, &names, baseline.as_ref());
     let filter = args.input.filter.to_string();
     let filter = names.of_text(&filter);
@@ -93,6 +95,8 @@ pub fn run(global: &Global, args: &CheckArgs) -> Exit {
                 tables::findings_table(&verdict),
                 tables::permanent_register(&register, &names),
                 tables::expiry_timeline(&timelines, &names),
+                tables::versions(&versions, &names),
+                tables::value_formats(values, &names),
             ];
             files.extend(table_files(folder, &tables)?);
         }

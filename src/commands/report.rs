@@ -8,7 +8,7 @@ use rdbscope::measure::LoadConfig;
 use rdbscope::privacy::Names;
 use rdbscope::recover;
 use rdbscope::report::{RecoveredKeys, Report};
-use rdbscope::tables::{self, RECOVERED_TABLES, Table};
+use rdbscope::tables::{self, RECOVERED_TABLES, Table, VALUES_TABLE};
 use rdbscope::time;
 use serde_json::{Value, json};
 
@@ -23,6 +23,7 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
         Ok(options) => options,
         Err(exit) => return exit,
     };
+    options.values = args.values;
     options.lists = ListLimits { top: args.top as usize, permanent: args.permanent_limit as usize, ..ListLimits::default() };
     let names = if args.show_sensitive { Names::Exact } else { Names::Masked };
     if let Err(exit) = check_stdout() {
@@ -81,7 +82,7 @@ fn write(folder: &Folder, tables: &[Table], manifest: &Value) -> io::Result<()> 
     files.push(file);
     WholeFile::finish(files)?;
     // An earlier report may have had them.
-    let stale = RECOVERED_TABLES.iter().filter(|name| tables.iter().all(|table| table.name != **name));
+    let stale = RECOVERED_TABLES.iter().chain([&VALUES_TABLE]).filter(|name| tables.iter().all(|table| table.name != **name));
     stale.into_iter().try_for_each(|name| folder.remove(&format!("{name}.csv")))
 }
 
@@ -111,6 +112,7 @@ fn manifest(args: &ReportArgs, options: &Options, dumps: &[Dump], filter: &str, 
             "server_version": options.server.version.map(|server| server.to_string()),
             "show_sensitive": args.show_sensitive,
             "top": args.top,
+            "values": args.values,
         },
         "tables": tables,
     })

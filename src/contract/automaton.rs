@@ -8,10 +8,22 @@ use regex_automata::util::start;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, MatchKind};
 
-use crate::classify::Separators;
+use crate::classify::{SHORTEST_HEX, Separators};
 
 /// Largest automaton of the segments at one place, in bytes.
 const MOST_BYTES: usize = 32 << 20;
+
+/// Most states that are looked at to tell whether digits lead anywhere else than others.
+const MOST_STATES: usize = 256;
+
+/// Runs of bytes that can be told apart by their digits alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Digits {
+    /// One decimal digit or more.
+    Decimal,
+    /// Eight hexadecimal digits or more, the letters small, with a letter and a decimal digit among them.
+    Hex,
+}
 
 /// Tells which of several segments a run of bytes matches, in one pass.
 #[derive(Debug)]
@@ -59,6 +71,60 @@ impl SegmentSet {
                 each(self.dfa.match_pattern(end, at).as_usize());
             }
         }
+    }
+
+    /// True where segment `at` matches all of `bytes`.
+    pub fn matches_one(&self, at: usize, bytes: &[u8]) -> bool {
+        let mut matched = false;
+        self.matches(bytes, |found| matched |= found == at);
+        matched
+    }
+
+    /// True where every run of such digits between `before` and `behind` matches the same segments; false also where that takes too long to
+    /// tell.
+    pub fn is_uniform(&self, before: &[u8], digits: Digits, behind: &[u8]) -> bool {
+        let pass = |from, bytes: &[u8]| bytes.iter().fold(from, |state, &byte| self.dfa.next_state(state, byte));
+        let matched = |state| {
+            let end = self.dfa.next_eoi_state(pass(state, behind));
+            let patterns = if self.dfa.is_match_state(end) { self.dfa.match_len(end) } else { 0 };
+            (0..patterns).map(|at| self.dfa.match_pattern(end, at)).collect::<Vec<_>>()
+        };
+        let alphabet: &[u8] = match digits {
+            Digits::Decimal => b"0123456789",
+            Digits::Hex => b"0123456789abcdef",
+        };
+        // With how many digits there were, as far as that counts, and whether a letter and a digit were among them.
+        let begin = (pass(self.start, before), 0u8, false, false);
+        let (mut seen, mut open) = (HashSet::from([begin]), vec![begin]);
+        let mut all: Option<Vec<_>> = None;
+        while let Some((state, len, letter, decimal)) = open.pop() {
+            let is_whole = match digits {
+                Digits::Decimal => len > 0,
+                Digits::Hex => usize::from(len) >= SHORTEST_HEX && letter && decimal,
+            };
+            if is_whole {
+                let here = matched(state);
+                if all.get_or_insert_with(|| here.clone()) != &here {
+                    return false;
+                }
+            }
+            for &byte in alphabet {
+                let len = (len + 1).min(SHORTEST_HEX as u8);
+                let next = (
+                    self.dfa.next_state(state, byte),
+                    len,
+                    letter || byte.is_ascii_lowercase(),
+                    decimal || byte.is_ascii_digit(),
+                );
+                if seen.insert(next) {
+                    open.push(next);
+                }
+            }
+            if seen.len() > MOST_STATES {
+                return false;
+            }
+        }
+        true
     }
 
     /// The shortest text that both sets match without a separator in it, where there is any.

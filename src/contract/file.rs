@@ -10,6 +10,7 @@ use super::ends::Ends;
 use super::matcher::Matcher;
 use super::pattern::Pattern;
 use super::raw;
+use super::routes::Routes;
 use crate::classify::Separators;
 use crate::findings::Severities;
 use crate::measure::{Allocator, Server};
@@ -225,6 +226,12 @@ impl Contracts {
     #[inline]
     pub fn class_of(&self, key: &[u8]) -> Option<usize> {
         self.matcher.class(key)
+    }
+
+    /// The same, by `routes`, which belong to these contracts and remember the ways of keys.
+    #[inline]
+    pub fn class_by(&self, routes: &mut Routes, key: &[u8]) -> Option<usize> {
+        routes.class(&self.matcher, key)
     }
 }
 

@@ -29,6 +29,16 @@ impl Literals {
         }
     }
 
+    /// The segments, in no order.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &[u8]> {
+        let (one, many) = match self {
+            Self::None => (None, None),
+            Self::One(text, _) => (Some(text), None),
+            Self::Many(table) => (None, Some(table)),
+        };
+        one.into_iter().chain(many.into_iter().flat_map(HashMap::keys)).map(Text::as_bytes)
+    }
+
     /// Where `segment` leads.
     #[inline]
     pub(super) fn get(&self, segment: &[u8]) -> Option<usize> {

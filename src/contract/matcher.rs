@@ -20,28 +20,30 @@ pub struct Matcher {
 }
 
 /// Place of a class in the order of precedence; the smallest wins.
-type Rank = u32;
+pub(super) type Rank = u32;
 
-const NO_RANK: Rank = Rank::MAX;
+pub(super) const NO_RANK: Rank = Rank::MAX;
 
+/// A place in the tree.
 #[derive(Debug)]
-struct Node {
+pub(super) struct Node {
     /// Smallest rank at or below this node.
-    best: Rank,
+    pub best: Rank,
     /// Rank of the pattern that ends here.
-    end: Rank,
+    pub end: Rank,
     /// Rank of the pattern that takes whatever follows.
-    rest: Rank,
-    literals: Literals,
-    others: Option<Arc<SegmentSet>>,
+    pub rest: Rank,
+    pub literals: Literals,
+    pub others: Option<Arc<SegmentSet>>,
     /// Smallest rank of what follows one of `others`.
     others_best: Rank,
     /// What follows each segment of `others`.
-    followers: Vec<Follower>,
+    pub followers: Vec<Follower>,
 }
 
+/// What follows a segment that is no text.
 #[derive(Debug, Clone, Copy)]
-enum Follower {
+pub(super) enum Follower {
     Node(usize),
     /// The same segment to the end of the key.
     Again(Rank),
@@ -88,7 +90,23 @@ impl Matcher {
     pub fn class(&self, key: &[u8]) -> Option<usize> {
         let mut best = NO_RANK;
         self.search(0, self.separators.segments(key), &mut best);
-        self.classes.get(best as usize).copied()
+        self.class_of_rank(best)
+    }
+
+    /// Bytes between segments.
+    pub(super) fn separators(&self) -> &Separators {
+        &self.separators
+    }
+
+    /// A place in the tree; the first is where all keys begin.
+    pub(super) fn node(&self, at: usize) -> &Node {
+        &self.nodes[at]
+    }
+
+    /// Index of the class with this precedence.
+    #[inline]
+    pub(super) fn class_of_rank(&self, rank: Rank) -> Option<usize> {
+        self.classes.get(rank as usize).copied()
     }
 
     /// Lowers `best` to the rank of the best pattern at or below `node` that matches the segments to come.
@@ -110,7 +128,7 @@ impl Matcher {
             others.matches(segment.text, |at| match node.followers[at] {
                 Follower::Node(next) => self.search(next, segments.clone(), best),
                 Follower::Again(rank) if rank < *best => {
-                    if segments.clone().all(|segment| matches_alone(others, at, segment.text)) {
+                    if segments.clone().all(|segment| others.matches_one(at, segment.text)) {
                         *best = rank;
                     }
                 }
@@ -118,13 +136,6 @@ impl Matcher {
             });
         }
     }
-}
-
-/// True where segment `at` of `set` matches `text`.
-fn matches_alone(set: &SegmentSet, at: usize, text: &[u8]) -> bool {
-    let mut matched = false;
-    set.matches(text, |found| matched |= found == at);
-    matched
 }
 
 /// A node while patterns are placed.

@@ -11,6 +11,7 @@ mod pattern;
 mod placeholder;
 mod quantity;
 mod raw;
+mod routes;
 
 pub use ends::{Ends, shortened};
 pub use file::{Budget, Capacity, Class, Contracts, Limits, Mistake, ServerTable, Ttl};
@@ -20,3 +21,4 @@ pub(crate) use pattern::texts;
 pub use pattern::{Atom, Definition, Definitions, Pattern, Precedence, Segment, Tail};
 pub use placeholder::{Narrowness, Type};
 pub use quantity::{duration, size};
+pub use routes::Routes;

@@ -61,15 +61,15 @@ impl Inspector {
         if placement::is_unexpected_db(fact.db, &policy.databases) {
             broken(Rule::DbUnexpected, Place::Db(fact.db));
         }
-        if let Some(old) = version::older(fact.key, class.version, &policy.separators) {
-            broken(Rule::VersionOld, Place::Version(old));
-        }
         let name = Name::new(fact.key, &policy.bytes);
         if !name.is_plain() || name::too_long(&name, class.key_bytes) {
             of_name(&name, policy, class.key_bytes, &mut self.shape, &mut broken);
         }
         if fact.lifetime == Lifetime::Permanent && !class.permanent {
             found.add(Mark::Permanent, Place::Whole, fact);
+        }
+        if let Some(number) = version::of(fact.key, class.version_segment, &policy.separators) {
+            found.add_version(number, fact);
         }
         if class.types.is_empty() {
             found.add(Mark::OfType, Place::Type(fact.key_type), fact);
@@ -81,6 +81,7 @@ impl Inspector {
         }
         if let (Lifetime::Volatile { left_ms }, Some(expiry)) = (fact.lifetime, fact.expires_at_ms) {
             found.expiries.offer(fact, expiry);
+            found.last_expiry_ms = found.last_expiry_ms.max(Some(expiry));
             if let Some(left) = left_ms {
                 found.timeline.add(left, fact.memory_bytes.unwrap_or(0));
             }

@@ -90,8 +90,10 @@ impl<'p> Linter<'p> {
             };
             broken.push((rule, what));
         });
-        if let Some(old) = version::older(key, limits.version, &policy.separators) {
-            broken.push((Rule::VersionOld, format!("v{old}; current is v{}", limits.version.map_or(0, |(_, current)| current))));
+        if let Some((number, current)) = version::of(key, limits.version_segment, &policy.separators).zip(limits.version)
+            && number < current
+        {
+            broken.push((Rule::VersionOld, format!("v{number}; current is v{current}")));
         }
         broken.extend(self.old_pattern(registered, &shape_text));
         if let (None, Some(near), Some(contracts)) = (registered, &self.near, &policy.contracts) {

@@ -25,6 +25,7 @@ use std::cmp::Reverse;
 use crate::census::{Census, ClassStats};
 use crate::contract::Near;
 use crate::report::Population;
+use crate::values::{self, ValueRow};
 
 pub use inspector::Inspector;
 pub use lint::{LintFinding, Linted, Linter, Value};
@@ -34,6 +35,7 @@ pub use rule::{Kind, Rule, Severities, Severity};
 pub use tally::{Breaches, Place, Tally};
 pub use timeline::{Span, Timeline};
 pub use verdict::{Baseline, Entry, Id, Shown, Status, Verdict};
+pub use version::{VersionRow, Versions};
 pub use view::Where;
 
 use tally::Mark;
@@ -78,6 +80,10 @@ pub struct Judgement {
     pub register: Vec<RegisterRow>,
     /// When keys will be gone: of all classes together under [`ALL`], then by class.
     pub timelines: Vec<(String, Timeline)>,
+    /// Versions in names.
+    pub versions: Vec<VersionRow>,
+    /// Sampled values, those of the class with most memory first.
+    pub values: Vec<ValueRow>,
 }
 
 /// Judges a census that was inspected by `policy`. Whether patterns match nothing can only be told where all keys were looked at.
@@ -127,7 +133,10 @@ pub fn judge(mut census: Census, policy: &Policy, population: &Population, all_k
         timelines.push((name.into(), timeline.clone()));
     }
     timelines.insert(0, (ALL.into(), all));
-    Judgement { findings: found, register: register::rows(&views), timelines }
+    let mut by_memory: Vec<&ClassView<'_>> = views.iter().collect();
+    by_memory.sort_by(|a, b| b.stats.counts.memory_bytes.cmp(&a.stats.counts.memory_bytes).then_with(|| a.name.cmp(b.name)));
+    let values = by_memory.iter().flat_map(|view| values::rows(view.name, view.stats)).collect();
+    Judgement { findings: found, register: register::rows(&views), timelines, versions: version::rows(&views), values }
 }
 
 fn views<'a>(policy: &'a Policy, registered: &'a [ClassStats], discovered: &'a [(String, ClassStats)]) -> Vec<ClassView<'a>> {
@@ -163,6 +172,8 @@ fn of_class(view: &ClassView<'_>, near: Option<&Near<'_>>, memory: u64, populati
         }
     }
     found.extend(types::mixed(view));
+    found.extend(version::older(view));
+    found.extend(version::in_values(view));
     let of_whole_class: [fn(&ClassView<'_>) -> Option<Finding>; 10] = [
         lifetime::lost,
         lifetime::permanent_unregistered,
@@ -206,16 +217,6 @@ fn message(rule: Rule, place: Place, tally: &Tally, view: &ClassView<'_>) -> Str
         Rule::TypeUnexpected => {
             let types = view.contract.map_or_else(String::new, |contract| contract.types.join(", "));
             format!("{keys} of {all} are of {place}; agreed: {types}")
-        }
-        Rule::VersionOld => {
-            let current = view.contract.and_then(|contract| contract.version).unwrap_or(0);
-            let never = tally.permanent_keys;
-            let gone =
-                if never > 0 { format!("{never} of them never expire") } else { format!("gone by themselves in {longest}") };
-            format!(
-                "{keys} of {all} are of {place}, {}; current is v{current}: {gone}",
-                view::percent(keys, view.stats.counts.keys)
-            )
         }
         Rule::DbUnexpected | Rule::PersonalData => format!("{keys} of {all}: {place}"),
         _ if rule.kind() == Kind::Size || rule == Rule::NameTooLong => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::name::Bytes;
-use super::{Rule, Severity};
+use super::{Rule, Severity, version};
 use crate::census::ClassLimits;
 use crate::classify::Separators;
 use crate::contract::{Atom, Contracts, Pattern, Ttl, Type};
@@ -43,8 +43,10 @@ pub struct ClassPolicy {
     pub permanent: bool,
     /// Types by name; empty where none are agreed.
     pub types: Vec<String>,
-    /// Which segment holds the version, and the version that is current.
-    pub version: Option<(usize, u64)>,
+    /// Which segment holds the version, where the pattern leaves that open.
+    pub version_segment: Option<usize>,
+    /// The version that is current.
+    pub version: Option<u64>,
 }
 
 impl Policy {
@@ -67,7 +69,8 @@ impl Policy {
                     max_left_ms: max.map(|max| u64::try_from(max.as_millis()).unwrap_or(u64::MAX)),
                     permanent: class.ttl == Some(Ttl::Permanent),
                     types: class.types.clone(),
-                    version: class.version.zip(version_segment(pattern)).map(|(version, at)| (at, version)),
+                    version_segment: version_segment(pattern),
+                    version: class.version,
                 }
             };
             contracts.classes.iter().zip(&contracts.patterns).map(class).collect()
@@ -87,6 +90,12 @@ impl Policy {
     /// The bytes that separate segments.
     pub fn separator_bytes(&self) -> Vec<u8> {
         self.contracts.as_ref().map_or_else(|| b":".to_vec(), |contracts| contracts.separators.clone())
+    }
+
+    /// Whether a contract asks for the version that values carry.
+    pub fn asks_for_values(&self) -> bool {
+        let classes = self.contracts.iter().flat_map(|contracts| &contracts.classes);
+        classes.into_iter().any(|class| version::is_of_values(class, &self.separator_bytes()))
     }
 
     /// What is asked of a class.

@@ -1,13 +1,15 @@
 //! What is kept of the breaches in one class while keys pass: sums that merge associatively and commutatively.
 
 use hashbrown::HashMap;
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::Rule;
 use super::timeline::Timeline;
-use crate::measure::Fact;
+use super::version::Versions;
+use crate::measure::{Fact, Lifetime};
 use crate::privacy::Sensitive;
 use crate::rdb::KeyType;
+use crate::values::key_hash;
 
 /// Expiries that are kept of one class, at most.
 const MOST_EXPIRIES: usize = 1 << 12;
@@ -47,8 +49,12 @@ pub struct Tally {
     pub memory_bytes: u64,
     /// Of these, keys that never expire.
     pub permanent_keys: u64,
+    /// Of these, keys whose expiry has passed at the snapshot time.
+    pub expired_keys: u64,
     /// The longest time left of the others, in milliseconds.
     pub longest_left_ms: u64,
+    /// The last expiry of those others, in Unix milliseconds.
+    pub last_expiry_ms: Option<i64>,
     /// Some of them.
     pub examples: Examples,
 }
@@ -61,9 +67,12 @@ impl Tally {
         self.keys += 1;
         self.memory_bytes = self.memory_bytes.saturating_add(memory);
         match fact.lifetime {
-            crate::measure::Lifetime::Permanent => self.permanent_keys += 1,
-            crate::measure::Lifetime::Volatile { left_ms: Some(left) } => self.longest_left_ms = self.longest_left_ms.max(left),
-            _ => {}
+            Lifetime::Permanent => self.permanent_keys += 1,
+            Lifetime::Expired { .. } => self.expired_keys += 1,
+            Lifetime::Volatile { left_ms } => {
+                self.longest_left_ms = self.longest_left_ms.max(left_ms.unwrap_or(0));
+                self.last_expiry_ms = self.last_expiry_ms.max(fact.expires_at_ms);
+            }
         }
         self.examples.offer(memory, fact.key, most);
     }
@@ -73,7 +82,9 @@ impl Tally {
         self.keys += other.keys;
         self.memory_bytes = self.memory_bytes.saturating_add(other.memory_bytes);
         self.permanent_keys += other.permanent_keys;
+        self.expired_keys += other.expired_keys;
         self.longest_left_ms = self.longest_left_ms.max(other.longest_left_ms);
+        self.last_expiry_ms = self.last_expiry_ms.max(other.last_expiry_ms);
         for (memory, key) in other.examples.0 {
             self.examples.offer(memory, &key, most);
         }
@@ -127,6 +138,10 @@ pub struct Breaches {
     pub expiries: Expiries,
     /// When they will be gone.
     pub timeline: Timeline,
+    /// The last expiry of its volatile keys, in Unix milliseconds.
+    pub last_expiry_ms: Option<i64>,
+    /// Its keys by version, where its pattern leaves that open.
+    pub versions: Versions,
 }
 
 impl Breaches {
@@ -140,6 +155,12 @@ impl Breaches {
     pub fn add(&mut self, mark: Mark, place: Place, fact: &Fact<'_>) {
         let most = self.most;
         self.tally(mark, place).add(fact, most);
+    }
+
+    /// Adds a key of a version.
+    #[inline]
+    pub fn add_version(&mut self, number: u64, fact: &Fact<'_>) {
+        self.versions.add(number, fact, self.most);
     }
 
     /// Adds a key with a hash tag.
@@ -172,6 +193,8 @@ impl Breaches {
         }
         self.expiries.merge(other.expiries);
         self.timeline.merge(&other.timeline);
+        self.last_expiry_ms = self.last_expiry_ms.max(other.last_expiry_ms);
+        self.versions.merge(other.versions, most);
     }
 
     /// The keys under `mark` by what tells them apart, in order.
@@ -214,7 +237,7 @@ impl Expiries {
     /// Takes a key with its expiry in Unix milliseconds.
     #[inline]
     pub fn offer(&mut self, fact: &Fact<'_>, expires_at_ms: i64) {
-        let hash = xxh3_64_with_seed(fact.key, fact.db);
+        let hash = key_hash(fact.db, fact.key);
         if hash.leading_zeros() >= self.halvings {
             self.held.push((hash, expires_at_ms));
             self.shrink();

@@ -5,11 +5,14 @@ use wide::u8x16;
 /// Slots of a cluster.
 pub const SLOTS: u16 = 16_384;
 
-/// CRC16/XMODEM tables for eight bytes at a step; `TABLES[k][b]` is the effect of byte `b` with `k` bytes after it.
-static TABLES: [[u16; 256]; 8] = tables();
+/// Bytes at a step of the checksum.
+const STEP: usize = 16;
 
-const fn tables() -> [[u16; 256]; 8] {
-    let mut tables = [[0u16; 256]; 8];
+/// CRC16/XMODEM tables; `TABLES[k][b]` is the effect of byte `b` with `k` bytes after it.
+static TABLES: [[u16; 256]; STEP] = tables();
+
+const fn tables() -> [[u16; 256]; STEP] {
+    let mut tables = [[0u16; 256]; STEP];
     let mut byte = 0;
     while byte < 256 {
         let mut crc = (byte as u16) << 8;
@@ -22,7 +25,7 @@ const fn tables() -> [[u16; 256]; 8] {
         byte += 1;
     }
     let mut k = 1;
-    while k < 8 {
+    while k < STEP {
         let mut byte = 0;
         while byte < 256 {
             let before = tables[k - 1][byte];
@@ -65,23 +68,31 @@ fn has_no_brace(key: &[u8]) -> bool {
 }
 
 fn crc16(bytes: &[u8]) -> u16 {
-    let mut crc = 0u16;
-    let mut chunks = bytes.chunks_exact(8);
-    for chunk in &mut chunks {
-        let [high, low] = crc.to_be_bytes();
-        crc = TABLES[7][usize::from(chunk[0] ^ high)]
-            ^ TABLES[6][usize::from(chunk[1] ^ low)]
-            ^ TABLES[5][usize::from(chunk[2])]
-            ^ TABLES[4][usize::from(chunk[3])]
-            ^ TABLES[3][usize::from(chunk[4])]
-            ^ TABLES[2][usize::from(chunk[5])]
-            ^ TABLES[1][usize::from(chunk[6])]
-            ^ TABLES[0][usize::from(chunk[7])];
+    // Zeros in front change nothing, so that what does not fill a step comes first.
+    let (first, rest) = bytes.split_at(bytes.len() % STEP);
+    let crc = step(0, number(first));
+    rest.as_chunks().0.iter().fold(crc, |crc, chunk| step(crc, u128::from_be_bytes(*chunk)))
+}
+
+/// The checksum of sixteen more bytes, the first on top.
+#[inline]
+fn step(crc: u16, bytes: u128) -> u16 {
+    let bytes = (bytes ^ u128::from(crc) << 112).to_le_bytes();
+    bytes.iter().zip(&TABLES).fold(0, |crc, (&byte, table)| crc ^ table[usize::from(byte)])
+}
+
+/// The number that fewer than sixteen bytes are, the first on top.
+#[inline]
+fn number(bytes: &[u8]) -> u128 {
+    // From both ends, which may overlap.
+    let both = |high: u128, low: u128, width: usize| high << (8 * (bytes.len() - width)) | low;
+    if let (Some(high), Some(low)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return both(u64::from_be_bytes(*high).into(), u64::from_be_bytes(*low).into(), 8);
     }
-    for &byte in chunks.remainder() {
-        crc = crc << 8 ^ TABLES[0][usize::from((crc >> 8) as u8 ^ byte)];
+    if let (Some(high), Some(low)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return both(u32::from_be_bytes(*high).into(), u32::from_be_bytes(*low).into(), 4);
     }
-    crc
+    bytes.iter().fold(0, |number, &byte| number << 8 | u128::from(byte))
 }
 
 #[cfg(test)]
@@ -117,7 +128,7 @@ mod tests {
         }
 
         #[test]
-        fn eight_bytes_at_a_step_equal_one(bytes: Vec<u8>) {
+        fn sixteen_bytes_at_a_step_equal_one(bytes: Vec<u8>) {
             let reference = crc::Crc::<u16>::new(&crc::CRC_16_XMODEM).checksum(&bytes);
             proptest::prop_assert_eq!(crc16(&bytes), reference);
         }

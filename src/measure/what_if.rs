@@ -34,7 +34,7 @@ impl WhatIf<'_> {
     /// Bytes that the key would take less if its name were shorter by so many; negative where allocation sizes play that trick.
     #[inline]
     pub fn saved_by_shorter_name(&self, by: u64) -> i64 {
-        let Self { key, encoding, tally, scale, .. } = *self;
+        let &Self { key, encoding, tally, scale, .. } = self;
         let shorter = LoadedKey { key_len: key.key_len.saturating_sub(by), ..*key };
         let moves = key.record_type.key_type == KeyType::String && scale.names_move_values();
         let then = if moves { self.loaded(&shorter, scale.config) } else { encoding };
@@ -49,7 +49,7 @@ impl WhatIf<'_> {
         if !matches!(self.encoding, Encoding::Hashtable | Encoding::Skiplist) {
             return None;
         }
-        let Self { key, tally, scale, .. } = *self;
+        let &Self { key, tally, scale, .. } = self;
         Limit::of(key.record_type.key_type).iter().find_map(|&limit| {
             let needed = if limit.is_of_length() { tally.longest } else { key.elements };
             let now = limit.get(scale.config);
@@ -64,7 +64,7 @@ impl WhatIf<'_> {
     /// Bytes that a string and `name` take as value and field of a packed hash; `None` where either is too long for one.
     #[inline]
     pub fn as_field(&self, name: &[u8]) -> Option<u64> {
-        let Self { key, tally, scale, .. } = *self;
+        let &Self { key, tally, scale, .. } = self;
         if key.record_type.key_type != KeyType::String || tally.payload.max(name.len() as u64) > scale.config.hash.value {
             return None;
         }

@@ -70,8 +70,9 @@ impl Dialect {
 /// What is to be known of a dump before its records can be walked from anywhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Format {
-    /// Family and version.
-    pub dialect: Dialect,
+    dialect: Dialect,
+    /// By type byte.
+    types: Box<[Option<RecordType>]>,
     /// Number of fields of each hash template, by its id (Redis 8.10).
     pub templates: HashMap<u64, u64>,
 }
@@ -79,7 +80,19 @@ pub struct Format {
 impl Format {
     /// A format without templates.
     pub fn new(dialect: Dialect) -> Self {
-        Self { dialect, templates: HashMap::new() }
+        let types = (0..=u8::MAX).map(|byte| RecordType::of(byte, dialect)).collect();
+        Self { dialect, types, templates: HashMap::new() }
+    }
+
+    /// Family and version.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// The meaning of a type byte; `None` where it has none.
+    #[inline]
+    pub fn record_type(&self, byte: u8) -> Option<&RecordType> {
+        self.types.get(usize::from(byte))?.as_ref()
     }
 }
 
@@ -298,8 +311,7 @@ const fn sequence(byte: u8, key_type: KeyType, sequence: Sequence) -> Option<Rec
 }
 
 impl RecordType {
-    /// The meaning of a type byte in a dialect; `None` where it has none.
-    #[inline]
+    /// The meaning of a type byte in a dialect; `None` where it has none. [`Format::record_type`] has it at hand.
     pub fn of(byte: u8, dialect: Dialect) -> Option<Self> {
         use KeyType::{Hash, List, Set, Stream, String, Zset};
         use PackedForm::{Intset, Listpack, Ziplist, Zipmap};

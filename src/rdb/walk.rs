@@ -119,7 +119,7 @@ impl<'a> Walker<'a> {
 
     /// True for the type byte of a record of such a dump.
     pub fn is_type(byte: u8, format: &Format) -> bool {
-        RecordType::of(byte, format.dialect).is_some()
+        format.record_type(byte).is_some()
     }
 
     /// True for a byte that may begin something behind a value that still belongs to its record.
@@ -204,7 +204,7 @@ impl<'a> Walker<'a> {
                     }
                 }
                 _ => {
-                    if let Some(record_type) = RecordType::of(byte, self.format.dialect) {
+                    if let Some(record_type) = self.format.record_type(byte) {
                         self.record(start, &prefix, record_type, sink)?;
                         return Ok(Step::Record);
                     }
@@ -235,7 +235,7 @@ impl<'a> Walker<'a> {
     }
 
     #[inline]
-    fn record<S: Sink>(&mut self, offset: u64, prefix: &Prefix, mut record_type: RecordType, sink: &mut S) -> Result<()> {
+    fn record<S: Sink>(&mut self, offset: u64, prefix: &Prefix, record_type: &RecordType, sink: &mut S) -> Result<()> {
         // The type byte was taken.
         let body = self.cursor.offset() - 1;
         let key = self.cursor.str("key")?.text(&mut self.key_scratch, MAX_KEY_BYTES)?;
@@ -243,6 +243,7 @@ impl<'a> Walker<'a> {
         if key.is_empty() && record_type.byte == 0 && self.cursor.begins_with(&[0; Self::ZEROS_BEHIND]) {
             return Err(Error::new(body, "type or opcode", ErrorKind::Zeros { bytes: 6, to_end: false }));
         }
+        let mut record_type = *record_type;
         if let KeyType::Module(_) = record_type.key_type {
             let id = self.cursor.len("module id").map_err(|fault| fault.in_key(key))?;
             record_type.key_type = KeyType::Module(ModuleId(id));
@@ -267,14 +268,14 @@ impl<'a> Walker<'a> {
 
     /// True for a Redis file of a version in the range.
     fn is_redis(&self, first: u16, last: u16) -> bool {
-        let Dialect { family, version } = self.format.dialect;
+        let Dialect { family, version } = self.format.dialect();
         family == Family::Redis && (first..=last).contains(&version)
     }
 
     #[inline(never)]
     fn frame(&mut self, byte: u8, at: u64) -> Result<Frame<'a>> {
         let (is_dragonfly, has_templates) = (self.is_redis(9, 9), self.is_redis(15, u16::MAX));
-        let dialect = self.format.dialect;
+        let dialect = self.format.dialect();
         let cursor = &mut self.cursor;
         match (byte, dialect.family) {
             (opcode::SELECTDB, _) => {

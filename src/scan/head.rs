@@ -49,7 +49,7 @@ impl Head {
         let is_all = bytes.len() >= MOST_HEAD_BYTES;
         let records = bytes.get(HEADER_LEN..bytes.len().min(MOST_HEAD_BYTES)).unwrap_or_default();
         let mut walker = Walker::new(records, HEADER_LEN as u64, &format, 0);
-        let mut sink = HeadSink { head: Self::new(format.dialect), done: false };
+        let mut sink = HeadSink { head: Self::new(format.dialect()), done: false };
         let mut is_cut = false;
         while !sink.done {
             let before = walker.offset();
@@ -71,7 +71,7 @@ impl Head {
 
     /// Family and version of the format.
     pub fn dialect(&self) -> Dialect {
-        self.format.dialect
+        self.format.dialect()
     }
 
     /// Text of the AUX field `name`.

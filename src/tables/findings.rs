@@ -1,8 +1,10 @@
 //! The tables of `check`.
 
+use super::report::share;
 use super::{Cell, Column, Table, Unit};
-use crate::findings::{ALL, RegisterRow, Timeline, Verdict};
+use crate::findings::{ALL, RegisterRow, Timeline, Verdict, VersionRow};
 use crate::privacy::Names;
+use crate::time;
 
 /// Every finding, a row for each, then those that are gone.
 pub fn findings(verdict: &Verdict) -> Table {
@@ -100,5 +102,33 @@ pub fn expiry_timeline(timelines: &[(String, Timeline)], names: &Names) -> Table
         name: "expiry_timeline",
         columns: columns!["class" Text, "unit" Text, "from_seconds" Seconds, "keys" Count, "memory_bytes" Bytes],
         rows: rows.collect(),
+    }
+}
+
+/// Keys by the version in their names.
+pub fn versions(versions: &[VersionRow], names: &Names) -> Table {
+    let row = |row: &VersionRow| {
+        let and_lower = if row.and_lower { " and lower" } else { "" };
+        vec![
+            Cell::text(names.of_text(&row.pattern).into_owned()),
+            row.version.map_or(Cell::Empty, |number| Cell::text(format!("v{number}{and_lower}"))),
+            Cell::text(names.of_text(&row.class).into_owned()),
+            Cell::Flag(row.is_current),
+            row.keys.into(),
+            share(row.keys, row.group_keys),
+            row.memory_bytes.into(),
+            row.permanent_keys.into(),
+            row.keys.saturating_sub(row.permanent_keys).saturating_sub(row.expired_keys).into(),
+            row.expired_keys.into(),
+            row.gone_at_ms.and_then(time::rfc3339_millis).map_or(Cell::Empty, Cell::text),
+        ]
+    };
+    Table {
+        name: "versions",
+        columns: columns![
+            "pattern" Text, "version" Text, "class" Text, "is_current" Flag, "keys" Count, "keys_share" Share, "memory_bytes" Bytes,
+            "permanent_keys" Count, "volatile_keys" Count, "expired_keys" Count, "gone_at" Text,
+        ],
+        rows: versions.iter().map(row).collect(),
     }
 }

@@ -11,11 +11,13 @@ mod findings;
 mod keys;
 mod recovered;
 mod report;
+mod values;
 
-pub use findings::{expiry_timeline, findings as findings_table, permanent_register};
+pub use findings::{expiry_timeline, findings as findings_table, permanent_register, versions};
 pub use keys::{KEY_COLUMNS, KeyColumn, KeySource, RDBTOOLS_COLUMNS, key_column};
 pub use recovered::NAMES as RECOVERED_TABLES;
 pub use report::all as report_tables;
+pub use values::{NAME as VALUES_TABLE, table as value_formats};
 
 use std::borrow::Cow;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::keys::stream_id;
-use super::{Cell, Column, Table, Unit, advice, recovered};
+use super::{Cell, Column, Table, Unit, advice, recovered, values};
 use crate::analyse::{Dump, Library};
 use crate::census::{ClassStats, Counts, KeyRow, PlaceCounts, TTL_BUCKETS};
 use crate::measure::{Lifetime, SLOTS};
@@ -12,6 +12,7 @@ use crate::rdb::ModuleId;
 use crate::report::{BigKey, Report, ReportClass, TypeCounts};
 use crate::skew::Skew;
 use crate::time;
+use crate::values::rows;
 
 /// Every table of `report`, in the order in which they are documented; keys appear as `names` says.
 pub fn all(report: &Report, dumps: &[Dump], names: &Names) -> Vec<Table> {
@@ -34,6 +35,9 @@ pub fn all(report: &Report, dumps: &[Dump], names: &Names) -> Vec<Table> {
         functions(report),
         advice::table(report, names),
     ];
+    if report.samples_values {
+        tables.push(values::table(report.classes.iter().flat_map(|class| rows(&class.name, &class.stats)), names));
+    }
     if let Some(recovered) = &report.recovered {
         tables.extend(recovered::tables(recovered, names));
     }
@@ -175,7 +179,7 @@ pub(super) fn type_counts(stats: &ClassStats) -> String {
     types.iter().map(|(n, name)| format!("{name}:{n}")).collect::<Vec<_>>().join(" ")
 }
 
-fn share(part: u64, whole: u64) -> Cell<'static> {
+pub(super) fn share(part: u64, whole: u64) -> Cell<'static> {
     if whole == 0 { Cell::Fraction(0.0) } else { Cell::Fraction(part as f64 / whole as f64) }
 }
 

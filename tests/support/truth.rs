@@ -24,6 +24,8 @@ pub struct TruthLine {
     pub idle: Option<u64>,
     pub elem_bytes: Option<u64>,
     pub max_elem_bytes: Option<u64>,
+    /// What `MEMORY USAGE key SAMPLES 0` answered.
+    pub memory_usage: Option<u64>,
     pub hfe_fields: Option<u64>,
     pub hfe_min_expire_ms: Option<i64>,
     pub hfe_max_expire_ms: Option<i64>,
@@ -50,6 +52,7 @@ impl TruthLine {
             idle: line["idle"].as_u64(),
             elem_bytes: line["elem_bytes"].as_u64(),
             max_elem_bytes: line["max_elem_bytes"].as_u64(),
+            memory_usage: line["memory_usage"].as_u64(),
             hfe_fields: line["hfe_fields"].as_u64(),
             hfe_min_expire_ms: line["hfe_min_expire_ms"].as_i64(),
             hfe_max_expire_ms: line["hfe_max_expire_ms"].as_i64(),
