@@ -26,6 +26,8 @@ pub struct Detail {
     pub kind: ErrorKind,
     /// The key whose record holds the fault, where it was already read (at most its first 200 bytes).
     pub key: Option<Box<[u8]>>,
+    /// The bytes were decoded, and say nothing of the length of the file.
+    pub is_decoded: bool,
 }
 
 /// Why reading failed.
@@ -81,13 +83,20 @@ impl Error {
     /// A fault at `offset` while reading `reading`.
     #[cold]
     pub fn new(offset: u64, reading: &'static str, kind: ErrorKind) -> Self {
-        Self(Box::new(Detail { offset, reading, kind, key: None }))
+        Self(Box::new(Detail { offset, reading, kind, key: None, is_decoded: false }))
     }
 
     /// The same fault, naming the key in whose record it lies.
     #[cold]
     pub(crate) fn in_key(mut self, key: &[u8]) -> Self {
         self.0.key = Some(key.get(..200).unwrap_or(key).into());
+        self
+    }
+
+    /// The same fault, in bytes that were decoded or not.
+    #[cold]
+    pub(crate) fn in_decoded(mut self, is_decoded: bool) -> Self {
+        self.0.is_decoded = is_decoded;
         self
     }
 
@@ -125,7 +134,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Detail { offset, reading, kind, key } = &*self.0;
+        let Detail { offset, reading, kind, key, is_decoded } = &*self.0;
         if let ErrorKind::NotADump(why) = kind {
             return write!(f, "at byte {offset}, reading {reading}: {why}");
         }
@@ -138,7 +147,7 @@ impl fmt::Display for Error {
             ErrorKind::Truncated { needed, available } => {
                 write!(f, ": {needed} bytes needed, {available} left; ")?;
                 // Servers write no dumps of such lengths but by chance, and copies that broke off have them.
-                if offset.saturating_add(*available).is_multiple_of(COPIED_BLOCK) {
+                if !is_decoded && offset.saturating_add(*available).is_multiple_of(COPIED_BLOCK) {
                     f.write_str(
                         "the file is half copied, it ends with a whole block of 4 KiB: copy it again, and compare the sizes",
                     )
@@ -153,8 +162,7 @@ impl fmt::Display for Error {
             ),
             ErrorKind::Zeros { bytes, to_end: false } => write!(
                 f,
-                ": {bytes} zeros where records belong, and data behind them; a part of the file was not copied: copy it again, or see with \
-                 --recover what is behind"
+                ": {bytes} zeros where records belong, and data behind them; a part of the file was not copied: copy it again"
             ),
             ErrorKind::UnknownByte { byte, header } => write!(
                 f,

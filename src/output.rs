@@ -1,6 +1,6 @@
 //! Files that are whole or not there: written beside their place and renamed into it.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::{NamedTempFile, TempPath};
 
+use crate::commands;
+
+/// What the names of files begin with that are not finished.
+const TEMPORARY: &str = ".rdbscope-";
+
 /// A file that gets its name when it is complete. What is no regular file, such as a device or a pipe, is written to as it is.
 pub enum WholeFile {
-    /// A file beside its place, its present path, and its place.
-    Named(BufWriter<File>, TempPath, PathBuf),
+    /// A file beside its place, its present path, its place, and the permissions of the file that it replaces there.
+    Named(BufWriter<File>, TempPath, PathBuf, Option<Permissions>),
     /// A device or pipe.
     Special(File),
 }
@@ -48,18 +53,24 @@ fn remove_folders(folders: Vec<PathBuf>) {
     }
 }
 
-/// What to do about an output that cannot be written.
-pub fn advice(error: &io::Error) -> &'static str {
+/// What to do about an output that cannot be written; `is_gone` where nothing is left of it, as of files that have no name yet.
+pub fn advice(error: &io::Error, is_gone: bool) -> &'static str {
     // Formats wrap the errors of what they write to.
     let inner = error.get_ref().and_then(|inner| inner.source()).and_then(|inner| inner.downcast_ref::<io::Error>());
-    match inner.unwrap_or(error).kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+    match (inner.unwrap_or(error).kind(), is_gone) {
+        (io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, true) => {
             "; nothing was left behind: free some space, or name a place on another disk"
         }
-        io::ErrorKind::FileTooLarge => {
+        (io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, false) => {
+            "; what was written before is not complete: remove it, and free some space, or name a place on another disk"
+        }
+        (io::ErrorKind::FileTooLarge, true) => {
             "; nothing was left behind: raise the limit (ulimit -f), or name a place on another file system"
         }
-        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => ": name a place that you may write to",
+        (io::ErrorKind::FileTooLarge, false) => {
+            "; what was written before is not complete: remove it, and raise the limit (ulimit -f), or name a place on another file system"
+        }
+        (io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied, _) => ": name a place that you may write to",
         _ => "",
     }
 }
@@ -96,44 +107,97 @@ impl WholeFile {
             Ok(there) if !there.is_file() => return Ok(Self::Special(File::options().write(true).open(&path)?)),
             _ => {}
         }
+        let replaced = fs::metadata(&path).ok().map(|there| there.permissions());
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut unfinished = unfinished();
-        let temporary = temporary_in(folder)?;
+        let temporary = temporary_in(folder, replaced.is_some())?;
         unfinished.files.push(temporary.path().into());
         // Its errors then do not name the temporary path.
         let (file, temporary) = temporary.into_parts();
-        Ok(Self::Named(BufWriter::with_capacity(1 << 16, file), temporary, path))
+        Ok(Self::Named(BufWriter::with_capacity(1 << 16, file), temporary, path, replaced))
     }
 
-    /// Gives files their names, once all of them are complete.
+    /// True where nothing is left of it unless it is finished.
+    pub fn is_named(&self) -> bool {
+        matches!(self, Self::Named(..))
+    }
+
+    /// Gives files their names, once all of them are complete. Where one cannot get it, none has it, and what was there before is there again.
     pub fn finish(files: impl IntoIterator<Item = Self>) -> io::Result<()> {
         let complete = files.into_iter().map(Self::complete).collect::<io::Result<Vec<_>>>()?;
         // Whoever interrupts this waits until all have their names.
         let mut unfinished = unfinished();
+        let is_one = complete.len() == 1;
+        let mut named: Vec<(PathBuf, Option<TempPath>)> = Vec::new();
         for (temporary, path) in complete.into_iter().flatten() {
             unfinished.files.retain(|file| **file != *temporary);
-            temporary.persist(&path).map_err(|error| error.error)?;
+            // One gets its name or not.
+            let before = if is_one { Ok(None) } else { second_name(&path) };
+            let done = before.and_then(|before| match temporary.persist(&path) {
+                Ok(()) => Ok(before),
+                Err(error) => {
+                    // A name that was taken away is given back.
+                    let back = before.filter(|_| !path.exists()).map(|before| before.persist(&path));
+                    back.transpose().map_err(|error| error.error)?;
+                    Err(error.error)
+                }
+            });
+            match done {
+                Ok(before) => named.push((path, before)),
+                Err(error) => {
+                    let why = format!("{}: {error}", commands::shown(&path));
+                    return Err(io::Error::new(error.kind(), why + &take_back(named)));
+                }
+            }
         }
         Ok(())
     }
 
     /// Writes out what is still in memory; a file without a name gets it next.
     fn complete(self) -> io::Result<Option<(TempPath, PathBuf)>> {
-        let (temporary, path) = match self {
-            Self::Named(mut file, temporary, path) => {
+        match self {
+            Self::Named(mut file, temporary, path, replaced) => {
                 file.flush()?;
-                (temporary, path)
+                if let Some(permissions) = replaced {
+                    fs::set_permissions(&temporary, permissions)?;
+                }
+                Ok(Some((temporary, path)))
             }
-            Self::Special(mut file) => return file.flush().map(|()| None),
-        };
-        // A temporary file is private; a report is as readable as any new file.
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt as _;
-            fs::set_permissions(&temporary, fs::Permissions::from_mode(0o644))?;
+            Self::Special(mut file) => file.flush().map(|()| None),
         }
-        Ok(Some((temporary, path)))
     }
+}
+
+/// Gives what is at `path` a name beside, under which it is to be found once another has taken its place.
+fn second_name(path: &Path) -> io::Result<Option<TempPath>> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let beside = |name: fn(&Path, &Path) -> io::Result<()>| {
+        let made = tempfile::Builder::new().prefix(TEMPORARY).make_in(folder, |beside| name(path, beside));
+        made.map(|made| Some(made.into_temp_path()))
+    };
+    let named = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // A folder that has come there cannot be replaced, and is not moved either.
+        Ok(there) if there.is_dir() => return Ok(None),
+        // Not everywhere has a file two names.
+        _ => beside(|path, beside| fs::hard_link(path, beside)).or_else(|_| beside(|path, beside| fs::rename(path, beside))),
+    };
+    named.map_err(|error| plain(&error))
+}
+
+/// Takes names back that were given, the last ones first; tells of those where that failed.
+fn take_back(named: Vec<(PathBuf, Option<TempPath>)>) -> String {
+    let mut left = String::new();
+    for (path, before) in named.into_iter().rev() {
+        let taken = match before {
+            Some(before) => before.persist(&path).map_err(|error| error.error),
+            None => fs::remove_file(&path),
+        };
+        if let Err(error) = taken {
+            left += &format!("; {} is new and could not be taken back: {error}", commands::shown(&path));
+        }
+    }
+    left
 }
 
 impl Write for WholeFile {
@@ -152,13 +216,35 @@ impl Write for WholeFile {
     }
 }
 
-/// A new file beside those that are wanted.
-fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
+/// A new file beside those that are wanted: for its owner alone, or with the permissions of any new file.
+fn temporary_in(folder: &Path, private: bool) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(TEMPORARY);
+    #[cfg(unix)]
+    if !private {
+        use std::os::unix::fs::PermissionsExt as _;
+        builder.permissions(Permissions::from_mode(0o666));
+    }
     // The name of the temporary file would only confuse.
-    tempfile::Builder::new().prefix(".rdbscope-").tempfile_in(folder).map_err(|error| match error.kind() {
+    builder.tempfile_in(folder).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => io::Error::new(error.kind(), "its folder is not there, or takes no files"),
-        kind => kind.into(),
+        _ => plain(&error),
     })
+}
+
+/// An error without the temporary path that it names.
+fn plain(error: &io::Error) -> io::Error {
+    let text = error.to_string();
+    let text = text.split(" at path ").next().unwrap_or_default();
+    #[cfg(unix)]
+    if [libc::EMFILE, libc::ENFILE].iter().any(|code| text.ends_with(&format!("(os error {code})"))) {
+        return io::Error::other("too many files are open: raise the limit (ulimit -n), and run this again");
+    }
+    match error.kind() {
+        // Kinds that have no name are told of by the system alone.
+        kind if kind.to_string() == "uncategorized error" => io::Error::other(text),
+        kind => kind.into(),
+    }
 }
 
 /// A folder that files are written to. One that was made for them and gets none is taken away again.
@@ -195,7 +281,7 @@ impl Folder {
             Err(error) => return Err(error),
         }
         // Found out now rather than after the scan.
-        temporary_in(path)?;
+        temporary_in(path, true)?;
         Ok(folder)
     }
 

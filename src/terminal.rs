@@ -106,9 +106,11 @@ pub fn summary(report: &Report, dumps: &[Dump], names: &Names, filter: &str, col
     }
     if let Some(recovered) = &report.recovered {
         let skipped: u64 = recovered.recoveries.iter().map(Recovery::skipped_bytes).sum();
+        let is_unsearched = recovered.recoveries.iter().any(|recovery| recovery.needs_file.is_some());
+        let unsearched = if is_unsearched { ", and what is behind the faults of streams, which were not searched" } else { "" };
         let _ = writeln!(
             text,
-            "{}  {} behind faults, {} in the dump, in no other figure; {} skipped",
+            "{}  {} behind faults, {} in the dump, in no other figure; {} skipped{unsearched}",
             heading("Recovered"),
             plural(recovered.total.keys, "key", "keys"),
             bytes_text(recovered.total.serialized_bytes),

@@ -367,11 +367,13 @@ fn what_is_named_as_a_dump_and_is_none() {
             let of_file = errors.iter().filter(|line| line.starts_with(&format!("rdbscope: {place}/{name}")));
             assert_eq!(of_file.count(), 1, "{command}, {name}: {errors:?}");
         }
-        let others = format!("rdbscope: warning: {place}: 3 other files and folders left out: no dumps");
+        let others = format!("rdbscope: warning: {place}: 2 other files left out: no dumps");
         assert!(warnings.contains(&&*others), "{command}: {warnings:?}");
+        let folders = format!("rdbscope: warning: {place}: 1 folder in it not looked into: give those that hold dumps, too");
+        assert!(warnings.contains(&&*folders), "{command}: {warnings:?}");
         let temporary = warnings.iter().filter(|line| line.contains("temp-4711.rdb") && line.contains("left out"));
         assert_eq!(temporary.count(), 1, "{command}: {warnings:?}");
-        assert_eq!(warnings.len(), 2, "{command}: {warnings:?}");
+        assert_eq!(warnings.len(), 3, "{command}: {warnings:?}");
         // The two that are dumps are read all the same.
         match command {
             "keys" => assert_eq!(read_csv(&run.stdout).1.len(), 2),
@@ -380,9 +382,8 @@ fn what_is_named_as_a_dump_and_is_none() {
         }
     }
     fs::remove_file(folder.path().join("notes.txt")).unwrap();
-    fs::remove_file(folder.path().join("nodes.conf")).unwrap();
     let one = run([Path::new("report"), folder.path()]).ended_with(3);
-    assert!(one.stderr.contains(": 1 other file or folder left out: no dumps"), "{}", one.stderr);
+    assert!(one.stderr.contains(": 1 other file left out: no dumps"), "{}", one.stderr);
 }
 
 /// Nobody can tell that it is no dump; the others are read all the same.

@@ -70,7 +70,7 @@ fn zeros_in_the_middle() {
         stderr.contains("at byte 16, reading type or opcode: 50 zeros where records belong, and data behind them"),
         "{stderr}"
     );
-    assert!(stderr.contains("copy it again, or see with --recover"), "{stderr}");
+    assert!(stderr.contains("was not copied: copy it again\n"), "{stderr}");
     assert!(stderr.contains("partial: 1 key before byte 16 was read, and the last of them may be damaged itself; --recover searches the 57 bytes behind them"), "{stderr}");
 }
 

@@ -630,7 +630,7 @@ fn a_folder_of_dumps_in_any_form() {
     std::fs::write(folder.path().join("README"), "no dump").unwrap();
     let report = Report::of([folder.path()]);
     same_tables(&Report::of(names.map(path)), &report, "a folder");
-    assert!(report.run.stderr.contains("1 other file or folder left out"), "{}", report.run.stderr);
+    assert!(report.run.stderr.contains("1 other file left out"), "{}", report.run.stderr);
 }
 
 #[test]

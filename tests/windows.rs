@@ -13,9 +13,10 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use rdbscope::analyse::{self, Dump, Options};
-use rdbscope::input::{Input, StreamWindows, Whole, Windows};
+use rdbscope::input::{Input, MOST_WINDOW_BYTES, Rest, StreamWindows, Whole, Window, Windows};
 use rdbscope::rdb::{Frame, RecordHead, RecordTail, Sink};
 use rdbscope::scan::{self, Head, ScanEnd, ScanOptions};
+use rdbscope::{Error, ErrorKind};
 use writer::Random;
 
 /// What is seen of a dump, in file order.
@@ -53,6 +54,10 @@ fn read(windows: &mut dyn Windows, bytes: &[u8], piece_bytes: u64) -> Read {
     (all, end)
 }
 
+fn is_refused(fault: &Error) -> bool {
+    fault.to_string().contains("streams are read in windows of at most")
+}
+
 #[track_caller]
 fn same(bytes: &[u8], window: usize, piece_bytes: u64, what: &str) {
     if Head::read(bytes).is_err() {
@@ -60,7 +65,16 @@ fn same(bytes: &[u8], window: usize, piece_bytes: u64, what: &str) {
     }
     let whole = read(&mut Whole::new(bytes), bytes, 1 << 20);
     let stream = || StreamWindows::new(Box::new(Cursor::new(bytes.to_vec())), window);
-    let windowed = read(&mut stream(), bytes, piece_bytes);
+    let mut windowed = read(&mut stream(), bytes, piece_bytes);
+    if windowed.1.fault.as_ref().is_some_and(is_refused) {
+        // What no window may hold is not read on to the end of the stream, where it would have turned out to be missing.
+        match whole.1.fault.as_ref().map(|fault| &fault.detail().kind) {
+            Some(ErrorKind::Truncated { needed, .. }) => assert!(*needed > MOST_WINDOW_BYTES - 100_000, "{what}: {needed}"),
+            Some(ErrorKind::Zeros { .. }) => {}
+            fault => panic!("{what}: {fault:?}"),
+        }
+        windowed.1.fault.clone_from(&whole.1.fault);
+    }
     assert_eq!(windowed.1, whole.1, "{what}, windows of {window}");
     assert!(windowed.0 == whole.0, "{what}, windows of {window}: {} and {}", windowed.0.len(), whole.0.len());
 }
@@ -97,6 +111,39 @@ fn every_size_of_a_window() {
         for window in 64..200 {
             same(&bytes, window, 1 + window as u64 * 3, &name);
         }
+    }
+}
+
+/// Windows that may grow to a thousand bytes.
+struct Limited(StreamWindows);
+
+impl Windows for Limited {
+    fn next(&mut self, passed: usize, wanted: usize) -> Window<'_> {
+        assert!(wanted <= 1000, "{wanted} bytes wanted");
+        self.0.next(passed, wanted)
+    }
+
+    fn rest(&mut self, passed: usize) -> Rest {
+        self.0.rest(passed)
+    }
+
+    fn most_bytes(&self) -> u64 {
+        1000
+    }
+}
+
+/// A collection tells of its elements one by one, and is refused when it comes to the limit; what stands before it is read.
+#[test]
+fn a_record_that_grows_beyond_the_limit() {
+    for (elements, is_too_large) in [(20, false), (40, true), (4000, true)] {
+        let element = support::string(&[b'x'; 30]);
+        let list = [&[1, 1, b'l', 0x80][..], &(elements as u32).to_be_bytes(), &element.repeat(elements)].concat();
+        let bytes = support::dump(b"REDIS0010", &[&[0xfe, 0, 0, 1, b'a', 1, b'v'][..], &list, &[0, 1, b'z', 1, b'v']].concat());
+        let mut windows = Limited(StreamWindows::new(Box::new(Cursor::new(bytes.clone())), 200));
+        let (seen, end) = read(&mut windows, &bytes, 1000);
+        let keys = seen.iter().filter(|(_, db, ..)| *db != u64::MAX).count();
+        assert_eq!((keys, end.fault.as_ref().is_some_and(is_refused)), (if is_too_large { 1 } else { 3 }, is_too_large));
+        assert_eq!(end.stored_bytes, if is_too_large { 16 } else { bytes.len() as u64 });
     }
 }
 

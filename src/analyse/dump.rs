@@ -1,11 +1,15 @@
 //! A dump whose head was read, and the order of several.
 
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+
 use super::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::input::{Fault, Input};
 use crate::measure::{LoadConfig, Model, Snapshot, SnapshotSource};
-use crate::rdb::HEADER_LEN;
-use crate::scan::{Head, ScanEnd};
+use crate::rdb::{HEADER_LEN, Sink, Step, Walker};
+use crate::scan::{self, ChecksumState, Head, Piece, ScanOptions};
 
 /// Bytes of a dump that tell it from others of the same moment.
 const FINGERPRINTED: usize = 64 << 10;
@@ -22,8 +26,12 @@ pub struct Dump {
     pub head: Head,
     /// By what its keys are measured.
     pub model: Model,
+    /// The archive that it is in could not be read to its end: others may be missing.
+    pub is_of_cut_archive: bool,
     /// Hash of its first bytes.
     fingerprint: [u8; 32],
+    /// What tells it from others with the same first bytes, where there are any.
+    identity: Option<Identity>,
 }
 
 impl Dump {
@@ -47,7 +55,7 @@ impl Dump {
             input.read_start(len.saturating_mul(2));
         };
         let start = input.start().0;
-        let fingerprint = *blake3::hash(&start[..start.len().min(FINGERPRINTED)]).as_bytes();
+        let fingerprint = *blake3::hash(first_bytes(start, &head)).as_bytes();
         input.forget_start();
         let snapshot = |at_ms, source| Snapshot { at_ms, source };
         let snapshot = options
@@ -63,7 +71,7 @@ impl Dump {
             object_bytes: if head.is_keydb() && options.server.version.is_none() { KEYDB_OBJECT } else { Model::OBJECT },
             snapshot,
         };
-        Ok(Self { input, head, model, fingerprint })
+        Ok(Self { input, head, model, is_of_cut_archive: false, fingerprint, identity: None })
     }
 
     /// File name without folders.
@@ -76,83 +84,88 @@ impl Dump {
         (self.head.ctime_ms(), &self.fingerprint)
     }
 
-    /// Length and hash of the whole dump; a stream is decoded once more for them. `None` for what can be read once only.
-    fn content_hash(&self, options: &Options) -> Option<(u64, [u8; 32])> {
-        if self.input.is_once() {
-            return None;
+    /// What tells the dump from others that begin alike; it is read once more for that.
+    fn identity(&self, options: &Options) -> Identity {
+        let scan = ScanOptions { checksum: true, ..options.scan };
+        let mut windows = self.input.windows(scan.window_bytes);
+        let skim = |skim: &mut Skim, piece: &Piece<'_>| drop(piece.walk(skim));
+        let mut collect = |(), _| ControlFlow::Continue(());
+        let end = scan::scan_windows(&mut *windows, &self.head, scan, &Mutex::default(), || Skim, skim, &mut collect);
+        drop(windows);
+        if end.is_whole {
+            let stored = match (end.checksum, end.fault.as_ref().map(|fault| &fault.detail().kind)) {
+                (ChecksumState::Ok, _) => end.computed,
+                (_, Some(ErrorKind::Checksum { stored, .. })) => Some(*stored),
+                _ => None,
+            };
+            return Identity::Dump(end.stored_bytes, end.computed, stored);
         }
         let mut hasher = blake3::Hasher::new();
-        let mut windows = self.input.windows(options.scan.window_bytes);
+        let mut windows = self.input.windows(scan.window_bytes);
         let mut passed = 0;
         loop {
             let window = windows.next(passed, 0);
             hasher.update(window.bytes);
             passed = window.bytes.len();
             if window.is_last {
-                return Some((hasher.count(), *hasher.finalize().as_bytes()));
+                return Identity::Bytes(hasher.count(), *hasher.finalize().as_bytes());
             }
         }
     }
 }
 
-/// A dump, and what tells it from others that begin alike: its length first, which is known of a mapped one.
-struct Known {
-    dump: Dump,
-    len: Option<u64>,
-    hash: Option<[u8; 32]>,
+/// Passes records.
+struct Skim;
+
+impl Sink for Skim {
+    const SKIM: bool = true;
 }
 
-impl Known {
-    fn new(dump: Dump) -> Self {
-        let len = dump.input.whole().map(|bytes| bytes.len() as u64);
-        Self { dump, len, hash: None }
-    }
-
-    fn look(&mut self, options: &Options) {
-        if let Some((len, hash)) = self.dump.content_hash(options) {
-            (self.len, self.hash) = (Some(len), Some(hash));
+/// The first bytes of a dump that tell it from others of the same moment. What follows its end is not of them, as it depends on how the dump
+/// arrived.
+fn first_bytes<'a>(start: &'a [u8], head: &Head) -> &'a [u8] {
+    let start = &start[..start.len().min(FINGERPRINTED)];
+    let mut walker = Walker::new(start.get(HEADER_LEN..).unwrap_or_default(), HEADER_LEN as u64, &head.format, 0);
+    loop {
+        match walker.step(&mut Skim) {
+            Ok(Step::End) => return start.get(..usize::try_from(walker.offset()).unwrap_or(usize::MAX)).unwrap_or(start),
+            Ok(_) => {}
+            Err(_) => return start,
         }
     }
-
-    /// What cannot be known comes last.
-    fn order(&self) -> impl Ord + use<> {
-        (self.len.is_none(), self.len, self.hash)
-    }
 }
 
-/// Puts dumps in the order of their content, and returns the indices of two that are the same bytes.
+/// What a dump is, however it is stored and whatever follows it in its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Identity {
+    /// Length of a dump that can be read to its end, the CRC64 of its bytes but the stored one, and that.
+    Dump(u64, Option<u64>, Option<u64>),
+    /// Length and hash of everything, where nobody knows where the dump ends.
+    Bytes(u64, [u8; 32]),
+}
+
+/// Puts dumps in the order of their content, and returns the indices of two that are the same.
 ///
-/// Of dumps that begin with the same 64 KiB more is looked at. The one that can be read once only is the last of them, as nothing
-/// can be known of it; see [`scanned_twins`].
-pub fn sort(dumps: &mut Vec<Dump>, options: &Options) -> Option<(usize, usize)> {
-    let mut known: Vec<Known> = dumps.drain(..).map(Known::new).collect();
-    known.sort_by(|a, b| a.dump.content_order().cmp(&b.dump.content_order()));
-    for alike in known.chunk_by_mut(|a, b| a.dump.content_order() == b.dump.content_order()) {
+/// Those that begin with the same 64 KiB are read once more, to their end, each of them: so no row of a dump that is given twice gets written. What
+/// can be read once only is kept in a temporary file then.
+///
+/// # Errors
+/// What is wrong with the temporary file.
+pub fn sort(dumps: &mut [Dump], options: &Options) -> io::Result<Option<(usize, usize)>> {
+    dumps.sort_by(|a, b| a.content_order().cmp(&b.content_order()));
+    let mut first = 0;
+    for alike in dumps.chunk_by_mut(|a, b| a.content_order() == b.content_order()) {
         if alike.len() > 1 {
-            alike.iter_mut().filter(|known| known.len.is_none()).for_each(|known| known.look(options));
-            alike.sort_by_key(Known::order);
-            for same in alike.chunk_by_mut(|a, b| a.len == b.len) {
-                if same.len() > 1 {
-                    same.iter_mut().filter(|known| known.hash.is_none()).for_each(|known| known.look(options));
-                    same.sort_by_key(Known::order);
-                }
+            for dump in &mut *alike {
+                dump.input.keep()?;
+                dump.identity = Some(dump.identity(options));
+            }
+            alike.sort_by_key(|dump| dump.identity);
+            if let Some(at) = alike.windows(2).position(|pair| pair[0].identity == pair[1].identity) {
+                return Ok(Some((first + at, first + at + 1)));
             }
         }
+        first += alike.len();
     }
-    let same = |at: &usize| known[*at].hash.is_some() && known[*at].order() == known[at - 1].order();
-    let twins = (1..known.len()).find(same).map(|at| (at - 1, at));
-    dumps.extend(known.into_iter().map(|known| known.dump));
-    twins
-}
-
-/// Indices of two dumps that have turned out to be the same once they were scanned: one could be read once only, or more than the
-/// dump stands in one of the files.
-pub fn scanned_twins(dumps: &[Dump], ends: &[&ScanEnd]) -> Option<(usize, usize)> {
-    let told = |at: usize| (dumps[at].content_order(), ends[at].bytes, ends[at].computed, ends[at].is_whole);
-    let tells = |a: usize, b: usize| ends[a].computed.is_some() || dumps[a].input.is_once() || dumps[b].input.is_once();
-    // Those that begin alike stand together.
-    (1..dumps.len()).find_map(|second| {
-        let alike = (0..second).rev().take_while(|&first| dumps[first].content_order() == dumps[second].content_order());
-        alike.into_iter().find(|&first| tells(first, second) && told(first) == told(second)).map(|first| (first, second))
-    })
+    Ok(None)
 }

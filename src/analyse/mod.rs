@@ -2,7 +2,7 @@
 
 mod dump;
 
-pub use dump::{Dump, scanned_twins, sort};
+pub use dump::{Dump, sort};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -203,12 +203,14 @@ pub struct Outcome {
     pub trailing_bytes: u64,
     /// The file changed while it was read.
     pub change: Option<Change>,
+    /// See [`Dump::is_of_cut_archive`].
+    pub is_of_cut_archive: bool,
 }
 
 impl Outcome {
     /// True where the figures may not be all there is, or not all true.
     pub fn is_partial(&self) -> bool {
-        self.end.fault.is_some() || self.passed.value_faults.count > 0 || self.change.is_some()
+        self.end.fault.is_some() || self.passed.value_faults.count > 0 || self.change.is_some() || self.is_of_cut_archive
     }
 }
 
@@ -348,7 +350,13 @@ fn walk_part<W: PieceSink, R: Send>(
             scan::scan_stretch(bytes, &dump.head, (range.start, UNKNOWN_DB), scan, workers, new_worker, work, &mut collect)
         }
     };
-    Outcome { passed: collect.passed, trailing_bytes: trailing_bytes(dump, &end), end, change: dump.input.change() }
+    Outcome {
+        passed: collect.passed,
+        trailing_bytes: trailing_bytes(dump, &end),
+        end,
+        change: dump.input.change(),
+        is_of_cut_archive: dump.is_of_cut_archive,
+    }
 }
 
 /// Bytes of the file behind the end of the dump, where that was reached; the mark that ends a dump in a replication stream is

@@ -1,6 +1,7 @@
 //! `rdbscope check`.
 
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,9 +11,7 @@ use rdbscope::privacy::Names;
 use rdbscope::report::Population;
 use rdbscope::{render, tables};
 
-use super::{
-    Exit, are_twins, colours, complain, explain, finish, folder, new_file, note, open, options, print, shown, table_files,
-};
+use super::{Exit, check_stdout, colours, complain, explain, folder, new_file, note, open, options, print, shown, table_files};
 use crate::cli::{CheckArgs, CheckFormat, Global};
 use crate::output::{self, WholeFile};
 use crate::progress::Progress;
@@ -46,6 +45,12 @@ pub fn run(global: &Global, args: &CheckArgs) -> Exit {
         Ok(folder) => folder,
         Err(exit) => return exit,
     };
+    let [out, accepted] = <[_; 2]>::try_from(files).unwrap_or_default();
+    if out.is_none()
+        && let Err(exit) = check_stdout()
+    {
+        return exit;
+    }
     let (dumps, mut exit) = open(global, &args.input.dumps, &options);
     if dumps.is_empty() {
         return exit;
@@ -54,9 +59,6 @@ pub fn run(global: &Global, args: &CheckArgs) -> Exit {
     let progress = Progress::new(bytes, global.quiet);
     let (census, outcomes) = analyse::census(&dumps, &options, |advance| progress.advance(advance));
     drop(progress);
-    if are_twins(&dumps, &outcomes.iter().map(|outcome| &outcome.end).collect::<Vec<_>>()) {
-        return Exit::Input;
-    }
     for (dump, outcome) in dumps.iter().zip(&outcomes) {
         exit = exit.max(explain(global, dump, outcome, None));
     }
@@ -67,19 +69,6 @@ pub fn run(global: &Global, args: &CheckArgs) -> Exit {
     let Judgement { findings, register, timelines, versions, values } =
         findings::judge(census, &policy, &Population::of(&outcomes), all_keys);
     let verdict = Verdict::new(findings, &names, baseline.as_ref());
-    if let Some(folder) = folder {
-        let tables = [
-            tables::findings_table(&verdict),
-            tables::permanent_register(&register, &names),
-            tables::expiry_timeline(&timelines, &names),
-            tables::versions(&versions, &names),
-            tables::value_formats(values, &names),
-        ];
-        if let Err(error) = table_files(&folder, &tables).and_then(WholeFile::finish) {
-            complain(&format!("cannot write the tables: {error}{}", output::advice(&error)));
-            exit = exit.max(Exit::Output);
-        }
-    }
     let filter = args.input.filter.to_string();
     let filter = names.of_text(&filter);
     if !filter.is_empty() {
@@ -87,7 +76,7 @@ pub fn run(global: &Global, args: &CheckArgs) -> Exit {
     }
     let file = args.input.contracts.as_deref().map(|path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy());
     let text = match args.format {
-        CheckFormat::Terminal => Ok(terminal::findings(&verdict, keys, colours(global) && args.output.is_none()).into_bytes()),
+        CheckFormat::Terminal => Ok(terminal::findings(&verdict, keys, colours(global) && out.is_none()).into_bytes()),
         CheckFormat::Csv => {
             let mut out = Vec::new();
             render::csv_table(&tables::findings_table(&verdict), &mut out).map(|()| out)
@@ -96,22 +85,41 @@ pub fn run(global: &Global, args: &CheckArgs) -> Exit {
         CheckFormat::Sarif => Ok(format!("{:#}\n", render::sarif(&verdict, file.as_deref())).into_bytes()),
         CheckFormat::Junit => Ok(render::junit(&verdict, args.fail_on.severity()).into_bytes()),
     };
-    let mut files = files.into_iter();
-    let written = text.and_then(|text| match files.next().flatten() {
-        Some(file) => finish(file, &text).map(|()| Exit::Done),
-        None => Ok(print(&text)),
-    });
-    let accepted = files.next().flatten().map(|file| finish(file, Baseline::of(&verdict.findings).to_json().as_bytes()));
-    match written.and_then(|printed| accepted.transpose().map(|accepted| (printed, accepted))) {
-        Ok((printed, accepted)) => {
-            exit = exit.max(printed);
-            if accepted.is_some() {
-                note(global, &format!("{} accepted", plural(verdict.findings.len() as u64, "finding", "findings")));
-                return exit;
-            }
+    let (prints, accepts) = (out.is_none(), accepted.is_some());
+    let is_gone = out.iter().chain(&accepted).all(WholeFile::is_named);
+    // All of them or none: whoever finds one may rely on the others.
+    let stage = |text: &[u8]| -> io::Result<Vec<WholeFile>> {
+        let mut files = Vec::new();
+        if let Some(folder) = &folder {
+            let tables = [
+                tables::findings_table(&verdict),
+                tables::permanent_register(&register, &names),
+                tables::expiry_timeline(&timelines, &names),
+                tables::versions(&versions, &names),
+                tables::value_formats(values, &names),
+            ];
+            files.extend(table_files(folder, &tables)?);
         }
+        let baseline = accepted.map(|file| (file, Baseline::of(&verdict.findings).to_json().into_bytes()));
+        for (mut file, text) in out.map(|file| (file, text.to_vec())).into_iter().chain(baseline) {
+            file.write_all(&text)?;
+            files.push(file);
+        }
+        Ok(files)
+    };
+    let staged = text.and_then(|text| stage(&text).map(|files| (files, text)));
+    let written = staged.and_then(|(files, text)| {
+        let printed = if prints { print(&text) } else { Exit::Done };
+        if printed == Exit::Done { WholeFile::finish(files).map(|()| printed) } else { Ok(printed) }
+    });
+    match written {
+        Ok(Exit::Done) if accepts => {
+            note(global, &format!("{} accepted", plural(verdict.findings.len() as u64, "finding", "findings")));
+            return exit;
+        }
+        Ok(printed) => exit = exit.max(printed),
         Err(error) => {
-            complain(&format!("cannot write the findings: {error}{}", output::advice(&error)));
+            complain(&format!("cannot write the findings: {error}{}", output::advice(&error, is_gone)));
             exit = exit.max(Exit::Output);
         }
     }

@@ -14,7 +14,7 @@ use rdbscope::render::{RowFormat, RowWriter};
 use rdbscope::scan::Stretch;
 use rdbscope::tables::{KEY_COLUMNS, KeyColumn, KeySource, RDBTOOLS_COLUMNS, key_column};
 
-use super::{Exit, are_twins, complain, explain, note, open, options, shown};
+use super::{Exit, check_stdout, complain, explain, note, open, options, shown};
 use crate::cli::{Global, KeysArgs, KeysFormat, Preset};
 use crate::output::{self, WholeFile, same_file};
 use crate::progress::Progress;
@@ -42,11 +42,17 @@ pub fn run(global: &Global, args: &KeysArgs) -> Exit {
         Some(path) => match WholeFile::create(path) {
             Ok(file) => Out::File(file),
             Err(error) => {
-                complain(&format!("{}: {error}{}", shown(path), output::advice(&error)));
+                complain(&format!("{}: {error}{}", shown(path), output::advice(&error, true)));
                 return Exit::Output;
             }
         },
     };
+    if matches!(out, Out::Stdout(_))
+        && let Err(exit) = check_stdout()
+    {
+        return exit;
+    }
+    let is_gone = matches!(&out, Out::File(file) if file.is_named());
     let (dumps, mut exit) = open(global, &args.input.dumps, &options);
     if dumps.is_empty() {
         return exit;
@@ -62,7 +68,7 @@ pub fn run(global: &Global, args: &KeysArgs) -> Exit {
         // Whoever read the rows has enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return exit,
         Err(error) => {
-            complain(&format!("cannot write the keys: {error}{}", output::advice(&error)));
+            complain(&format!("cannot write the keys: {error}{}", output::advice(&error, is_gone)));
             return exit.max(Exit::Output);
         }
     };
@@ -153,7 +159,6 @@ impl Rows<'_> {
         let bytes = dumps.iter().map(|dump| dump.input.progress_bytes()).sum();
         let progress = Progress::new(bytes, self.global.quiet);
         let mut sums = (0, 0, Exit::Done);
-        let mut ends = Vec::new();
         for dump in dumps {
             let mut wanted = Wanted { rows: self, dump, out: &mut *out, progress: &progress, written: 0, failed: None };
             let outcome = wanted.rows_of::<DEEP>();
@@ -166,10 +171,6 @@ impl Rows<'_> {
             sums.0 += wanted.written;
             sums.1 += outcome.passed.keys + recovery.as_ref().map_or(0, Recovery::keys);
             sums.2 = sums.2.max(explain(self.global, dump, &outcome, recovery.as_ref()));
-            ends.push(outcome.end);
-        }
-        if are_twins(dumps, &ends.iter().collect::<Vec<_>>()) {
-            sums.2 = sums.2.max(Exit::Input);
         }
         Ok(sums)
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use rdbscope::analyse::{self, Dump, Options, Outcome, ServerOptions};
 use rdbscope::contract::Contracts;
-use rdbscope::input::{self, Capture, Change, Input, Opened, STANDARD_INPUT};
+use rdbscope::input::{self, Capture, Change, Input, STANDARD_INPUT};
 use rdbscope::key_text;
 use rdbscope::measure::ServerConfig;
 use rdbscope::recover::Recovery;
@@ -25,6 +25,7 @@ use rdbscope::tables::Table;
 
 use crate::cli::{Cli, Command, Global, InputArgs};
 use crate::output::{self, Folder, WholeFile, same_file};
+use crate::stdout;
 use crate::terminal::plural;
 
 /// How a run ended; the worst of what happened.
@@ -188,26 +189,16 @@ fn open(global: &Global, paths: &[PathBuf], options: &Options) -> (Vec<Dump>, Ex
         }
     }
     let Opening { mut dumps, mut exit, .. } = opening;
-    if let Some((first, second)) = analyse::sort(&mut dumps, options) {
-        complain_of_twins(&dumps, first, second);
-        exit = Exit::Input;
-        dumps.clear();
+    match analyse::sort(&mut dumps, options) {
+        Ok(None) => return (dumps, exit),
+        Ok(Some((first, second))) => {
+            let (first, second) = (dumps[first].name(), dumps[second].input.full_name());
+            complain(&format!("{second}: the same dump as {first}, byte for byte: give each once"));
+        }
+        Err(error) => complain(&format!("standard input: {error}")),
     }
-    (dumps, exit)
-}
-
-fn complain_of_twins(dumps: &[Dump], first: usize, second: usize) {
-    let (first, second) = (dumps[first].name(), dumps[second].input.full_name());
-    complain(&format!("{second}: the same dump as {first}, byte for byte: give each once"));
-}
-
-/// Complains of a dump that was given twice, where that could be told only after the walk; true where there is one.
-fn are_twins(dumps: &[Dump], ends: &[&ScanEnd]) -> bool {
-    let twins = analyse::scanned_twins(dumps, ends);
-    if let Some((first, second)) = twins {
-        complain_of_twins(dumps, first, second);
-    }
-    twins.is_some()
+    exit = Exit::Input;
+    (Vec::new(), exit)
 }
 
 /// The dumps that were opened so far.
@@ -235,55 +226,79 @@ impl Opening<'_> {
         }
     }
 
+    /// Warns of the parts of append-only files that are commands.
+    fn leave_out_commands(&self, name: &str, bytes: u64, missing: &[String]) {
+        if bytes > 0 {
+            let bytes = plural(bytes, "byte", "bytes");
+            let what = "of commands behind the base of the append-only file (AOF increments) not analysed";
+            warn(self.global, &format!("{name}: {bytes} {what}"));
+        }
+        for missing in missing {
+            warn(
+                self.global,
+                &format!("{missing}: named by the manifest of the append-only file, and not there: the copy is not complete"),
+            );
+        }
+    }
+
     /// Opens the dumps in a folder.
     fn folder(&mut self, path: &Path) {
+        let name = shown(path);
         match input::dumps_in(path) {
             Ok(found) => {
-                let temporary: Vec<String> = found.temporary.iter().map(|path| shown(path)).collect();
-                self.leave_out(&shown(path), &temporary, found.others, ["other file or folder", "other files and folders"]);
-                if found.command_bytes > 0 {
-                    let bytes = plural(found.command_bytes, "byte", "bytes");
-                    let what = "of commands behind the base of the append-only file (AOF increments) not analysed";
-                    warn(self.global, &format!("{}: {bytes} {what}", shown(path)));
+                let all = |paths: &[PathBuf]| paths.iter().map(|path| shown(path)).collect::<Vec<_>>();
+                self.leave_out(&name, &all(&found.temporary), found.others, ["other file", "other files"]);
+                if found.folders > 0 {
+                    let folders = plural(found.folders, "folder", "folders");
+                    warn(self.global, &format!("{name}: {folders} in it not looked into: give those that hold dumps, too"));
                 }
+                self.leave_out_commands(&name, found.command_bytes, &all(&found.missing));
                 if found.dumps.is_empty() {
-                    self.fail(&shown(path), "no dump is in this folder");
+                    self.fail(&name, "no dump is in this folder");
                 }
                 for path in found.dumps {
                     self.file(&path);
                 }
             }
-            Err(error) => self.fail(&shown(path), &error.to_string()),
+            Err(error) => self.fail(&name, &error.to_string()),
         }
     }
 
     /// Opens a file, or the dumps in an archive.
     fn file(&mut self, path: &Path) {
-        let before = self.dumps.len();
-        let mut failed = Vec::new();
+        let name = if path.as_os_str() == STANDARD_INPUT { "standard input".into() } else { shown(path) };
+        let options = self.options;
         let opened = Input::open_all(path, &mut |input| {
             let name = input.full_name();
-            match Dump::new(input, self.options) {
-                Ok(dump) => self.dumps.push(dump),
-                Err(fault) => failed.push((name, fault.to_string())),
-            }
+            Dump::new(input, options).map_err(|fault| (name, fault.to_string()))
         });
-        let has_failed = !failed.is_empty();
-        for (name, why) in failed {
-            self.fail(&name, &why);
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(error) => return self.fail(&name, &error.to_string()),
+        };
+        let in_archive = |members: &[String]| members.iter().map(|member| format!("{name}:{member}")).collect::<Vec<_>>();
+        self.leave_out(&name, &in_archive(&opened.temporary), opened.others, ["other member", "other members"]);
+        for replaced in in_archive(&opened.replaced) {
+            warn(self.global, &format!("{replaced}: left out: a later member of the same name replaces it"));
         }
-        match opened {
-            Ok(Opened { temporary, others, fault }) => {
-                let archive = shown(path);
-                let temporary: Vec<String> = temporary.iter().map(|name| format!("{archive}:{name}")).collect();
-                self.leave_out(&archive, &temporary, others, ["other member", "other members"]);
-                if let Some(fault) = fault {
-                    self.fail(&archive, &fault.to_string());
-                } else if self.dumps.len() == before && !has_failed {
-                    self.fail(&archive, "no dump is in this archive");
+        self.leave_out_commands(&name, opened.command_bytes, &in_archive(&opened.missing));
+        let is_empty = opened.dumps.is_empty() && opened.unread.is_empty();
+        for (member, why) in &opened.unread {
+            self.fail(&format!("{name}:{member}"), why);
+        }
+        for dump in opened.dumps {
+            match dump {
+                Ok(mut dump) => {
+                    dump.is_of_cut_archive = opened.fault.is_some();
+                    self.dumps.push(dump);
                 }
+                Err((name, why)) => self.fail(&name, &why),
             }
-            Err(error) => self.fail(&shown(path), &error.to_string()),
+        }
+        match opened.fault {
+            Some(fault) => self.fail(&name, &fault.to_string()),
+            None if is_empty => self.fail(&name, "no dump is in this archive"),
+            None => {}
         }
     }
 }
@@ -365,6 +380,10 @@ const RANGES_TOLD: usize = 10;
 
 /// Says which bytes were skipped, and what was recovered behind them.
 fn explain_recovery(name: &str, recovery: &Recovery) {
+    if let Some(from) = recovery.needs_file {
+        let how = "--recover needs a file that is no stream: decompress the dump into one, and give that";
+        complain(&format!("{name}: nothing behind byte {from} was searched; {how}"));
+    }
     for (at, range) in recovery.skipped.iter().enumerate().take(RANGES_TOLD) {
         let skipped = format!("{name}: skipped bytes {} to {}", range.start, range.end.saturating_sub(1));
         complain(&match recovery.stretches.get(at) {
@@ -434,7 +453,7 @@ fn explain_end(global: &Global, dump: &Dump, end: &ScanEnd) {
 fn folder(path: Option<&Path>, force: bool) -> Result<Option<Folder>, Exit> {
     path.map(|path| {
         Folder::prepare(path, force).map_err(|error| {
-            complain(&format!("{}: {error}{}", shown(path), output::advice(&error)));
+            complain(&format!("{}: {error}{}", shown(path), output::advice(&error, true)));
             Exit::Output
         })
     })
@@ -466,12 +485,24 @@ fn finish(mut file: WholeFile, text: &[u8]) -> io::Result<()> {
     WholeFile::finish([file])
 }
 
+/// Complains where there is no standard output to print to; before the long run, where it is known that something will be.
+fn check_stdout() -> Result<(), Exit> {
+    if stdout::is_closed() {
+        complain("standard output is closed, or cannot be written to: redirect it to a file, or to /dev/null");
+        return Err(Exit::Output);
+    }
+    Ok(())
+}
+
 /// Prints to standard output; a closed pipe ends quietly.
 fn print(text: &[u8]) -> Exit {
+    if let Err(exit) = check_stdout() {
+        return exit;
+    }
     let mut out = io::stdout().lock();
     match out.write_all(text).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            complain(&format!("standard output: {error}"));
+            complain(&format!("standard output: {error}{}", output::advice(&error, false)));
             Exit::Output
         }
         _ => Exit::Done,

@@ -12,7 +12,7 @@ use rdbscope::tables::{self, RECOVERED_TABLES, Table, VALUES_TABLE};
 use rdbscope::time;
 use serde_json::{Value, json};
 
-use super::{Exit, are_twins, colours, complain, explain, folder, open, options, print, table_files, warn};
+use super::{Exit, check_stdout, colours, complain, explain, folder, open, options, print, table_files, warn};
 use crate::cli::{Global, ReportArgs};
 use crate::output::{self, Folder, WholeFile};
 use crate::progress::Progress;
@@ -26,6 +26,9 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
     options.values = args.values;
     options.lists = ListLimits { top: args.top as usize, permanent: args.permanent_limit as usize, ..ListLimits::default() };
     let names = if args.show_sensitive { Names::Exact } else { Names::Masked };
+    if let Err(exit) = check_stdout() {
+        return exit;
+    }
     // Before the long run: a path that cannot be written to is found at once.
     let folder = match folder(args.output.as_deref(), args.force) {
         Ok(folder) => folder,
@@ -38,9 +41,6 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
     let bytes = dumps.iter().map(|dump| dump.input.progress_bytes()).sum();
     let progress = Progress::new(bytes, global.quiet);
     let (census, outcomes) = analyse::census(&dumps, &options, |advance| progress.advance(advance));
-    if are_twins(&dumps, &outcomes.iter().map(|outcome| &outcome.end).collect::<Vec<_>>()) {
-        return Exit::Input;
-    }
     let recovered = args.recover.then(|| recover::census(&dumps, &outcomes, &options, |advance| progress.advance(advance)));
     let mut report = Report::new(census, &dumps, outcomes, options.contracts.as_ref());
     report.recovered = recovered.map(|recovered| RecoveredKeys::new(recovered, options.contracts.as_ref()));
@@ -67,7 +67,7 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
         let tables = tables::report_tables(&report, &dumps, &names);
         let manifest = manifest(args, &options, &dumps, &filter, &tables);
         if let Err(error) = write(&folder, &tables, &manifest) {
-            complain(&format!("cannot write the report: {error}{}", output::advice(&error)));
+            complain(&format!("cannot write the report: {error}{}", output::advice(&error, true)));
             exit = exit.max(Exit::Output);
         }
     }

@@ -6,16 +6,18 @@ use rdbscope::analyse::Options;
 use rdbscope::recover::{self, Recovery};
 use rdbscope::verify::{self, Verdict};
 
-use super::{Exit, are_twins, explain_change, explain_end, explain_recovery, open, print, scan_options};
+use super::{Exit, check_stdout, explain_change, explain_end, explain_recovery, open, print, scan_options};
 use crate::cli::{Global, VerifyArgs};
 use crate::progress::Progress;
 use crate::terminal::{count_text, plural};
 
 pub fn run(global: &Global, args: &VerifyArgs) -> Exit {
+    if let Err(exit) = check_stdout() {
+        return exit;
+    }
     let scan = scan_options(global, args.no_checksum);
     let options = Options { scan, ..Options::default() };
     let (dumps, mut exit) = open(global, &args.dumps, &options);
-    let mut ends = Vec::new();
     for dump in &dumps {
         let progress = Progress::new(dump.input.progress_bytes(), global.quiet);
         let verdict = verify::verify(dump, scan, |advance| progress.advance(advance));
@@ -28,10 +30,6 @@ pub fn run(global: &Global, args: &VerifyArgs) -> Exit {
         explain_end(global, dump, &verdict.end);
         exit = exit.max(print(lines(&dump.name(), &verdict, recovery.as_ref()).as_bytes()));
         recovery.into_iter().for_each(|recovery| explain_recovery(&dump.name(), &recovery));
-        ends.push(verdict.end);
-    }
-    if are_twins(&dumps, &ends.iter().collect::<Vec<_>>()) {
-        exit = exit.max(Exit::Input);
     }
     exit
 }

@@ -1,9 +1,9 @@
 //! Decoders of compressed bytes. Each needs a bounded amount of memory, whatever the bytes say.
 
 use std::fmt;
-use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Read};
 
-use lz4_flex::frame::FrameDecoder;
+use super::lz4;
 
 /// Bytes that are read from somewhere, one after the other.
 pub(super) type Reader = Box<dyn BufRead + Send>;
@@ -21,11 +21,6 @@ const MOST_XZ_KIB: u32 = 192 << 10;
 
 /// What to do with what takes more memory than that.
 const PIPE: &str = "decompress it with its own program and pipe it to this one: - is standard input";
-
-/// Magic numbers of the frames of LZ4, little endian; those of frames that hold no data have four free bits.
-const LZ4: u32 = 0x184d_2204;
-const LZ4_LEGACY: u32 = 0x184c_2102;
-const SKIPPABLE: u32 = 0x184d_2a50;
 
 /// A way in which bytes are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +43,8 @@ impl Layer {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
             [0x04, 0x22, 0x4d, 0x18, ..] | [0x02, 0x21, 0x4c, 0x18, ..] => Some(Self::Lz4),
-            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Some(Self::Bzip2),
+            // A file that is cut inside its header is told of by the decoder.
+            [b'B', b'Z', b'h'] | [b'B', b'Z', b'h', b'1'..=b'9', ..] => Some(Self::Bzip2),
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Self::Xz),
             // `VCS`, a version, the codec, a reserved byte, and what is inside. An earlier development form has eight bytes.
             [b'V', b'C', b'S', 1, 1, 0, 1, ..] => Some(Self::Envelope(7)),
@@ -91,16 +87,16 @@ impl Layer {
     /// The bytes behind it.
     pub(super) fn open(self, mut from: Reader) -> io::Result<Reader> {
         let decoder: Box<dyn Read + Send> = match self {
-            Self::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(from)),
+            Self::Gzip => Box::new(GzipMembers::new(from)),
             // Frames that want a window of more than 128 MiB are refused by the decoder.
             Self::Zstd => Box::new(zstd::Decoder::with_buffer(from)?),
-            Self::Lz4 => Box::new(Lz4Frames::new(from, usize::MAX)),
+            Self::Lz4 => Box::new(lz4::Frames::new(from, usize::MAX)),
             Self::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(from)),
             Self::Xz => Box::new(lzma_rust2::XzReader::new_mem_limit(from, true, MOST_XZ_KIB)),
             Self::Envelope(front) => {
                 skip(&mut from, front as u64)?;
                 // Whatever follows the frame is to be ignored.
-                Box::new(Lz4Frames::new(from, 1))
+                Box::new(lz4::Frames::new(from, 1))
             }
             Self::Front(front) => {
                 skip(&mut from, front as u64)?;
@@ -140,6 +136,10 @@ impl Fault {
             io::ErrorKind::OutOfMemory => format!("{error}; {PIPE}"),
             _ if error.to_string().contains("too much memory") => format!("{error}; {PIPE}"),
             io::ErrorKind::UnexpectedEof => "it ends too early; the file is truncated: copy it again".into(),
+            // zstd tells in words alone.
+            _ if error.to_string().contains("Dictionary mismatch") => {
+                "it needs the dictionary that it was compressed with: decompress it with zstd -d -D DICTIONARY first".into()
+            }
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::Other => {
                 format!("{error}; the file is damaged here: take another copy of the backup")
             }
@@ -176,98 +176,39 @@ impl Read for Asked {
     }
 }
 
-/// Remembers that the end was met.
-struct Ending<R> {
-    inner: R,
-    ended: bool,
+/// Members of gzip one behind the other. Zeros behind the last, with which tapes are filled up, belong to no member.
+struct GzipMembers<R> {
+    member: Option<flate2::bufread::GzDecoder<R>>,
 }
 
-impl<R: Read> Read for Ending<R> {
+impl<R: BufRead> GzipMembers<R> {
+    fn new(from: R) -> Self {
+        Self { member: Some(flate2::bufread::GzDecoder::new(from)) }
+    }
+}
+
+impl<R: BufRead> Read for GzipMembers<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let n = self.inner.read(buf)?;
-        self.ended |= n == 0 && !buf.is_empty();
-        Ok(n)
-    }
-}
-
-/// What a frame is read from: its magic number, which was looked at, then the rest.
-type FrameSource<R> = Ending<Chain<Cursor<[u8; 4]>, R>>;
-
-/// Frames of LZ4 one behind the other, which the decoder of one frame leaves to its caller.
-struct Lz4Frames<R: Read> {
-    state: Lz4State<R>,
-    /// Frames that are still read.
-    frames: usize,
-}
-
-enum Lz4State<R: Read> {
-    Between(R),
-    Inside { decoder: Box<FrameDecoder<FrameSource<R>>>, is_legacy: bool },
-    Ended,
-}
-
-impl<R: Read> Lz4Frames<R> {
-    fn new(inner: R, frames: usize) -> Self {
-        Self { state: Lz4State::Between(inner), frames }
-    }
-
-    /// Goes on to the next frame with data in it.
-    fn next_frame(&mut self, mut inner: R) -> io::Result<Lz4State<R>> {
-        if self.frames == 0 {
-            return Ok(Lz4State::Ended);
-        }
-        loop {
-            let mut magic = [0; 4];
-            let mut read = 0;
-            while read < magic.len() {
-                match inner.read(&mut magic[read..])? {
-                    0 if read == 0 => return Ok(Lz4State::Ended),
-                    0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                    n => read += n,
-                }
+        while let Some(member) = &mut self.member {
+            let n = member.read(buf)?;
+            if n > 0 || buf.is_empty() {
+                return Ok(n);
             }
-            let number = u32::from_le_bytes(magic);
-            if number & !0xf == SKIPPABLE {
-                let mut len = [0; 4];
-                inner.read_exact(&mut len)?;
-                skip(&mut inner, u64::from(u32::from_le_bytes(len)))?;
-                continue;
+            let Some(mut from) = self.member.take().map(flate2::bufread::GzDecoder::into_inner) else { break };
+            let mut zeros = false;
+            while let Some(0) = from.fill_buf()?.first() {
+                let run = from.fill_buf()?.iter().take_while(|byte| **byte == 0).count();
+                from.consume(run);
+                zeros = true;
             }
-            if number != LZ4 && number != LZ4_LEGACY {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "what follows is no frame"));
+            if from.fill_buf()?.is_empty() {
+                return Ok(0);
             }
-            self.frames -= 1;
-            let source = Ending { inner: Cursor::new(magic).chain(inner), ended: false };
-            return Ok(Lz4State::Inside { decoder: Box::new(FrameDecoder::new(source)), is_legacy: number == LZ4_LEGACY });
-        }
-    }
-}
-
-impl<R: Read> Read for Lz4Frames<R> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        if buf.is_empty() {
-            return Ok(0);
-        }
-        loop {
-            match &mut self.state {
-                Lz4State::Ended => return Ok(0),
-                Lz4State::Inside { decoder, is_legacy } => {
-                    let n = decoder.read(buf)?;
-                    if n > 0 {
-                        return Ok(n);
-                    }
-                    // The decoder takes the end of its bytes for the end of the frame; only the frames of old end so.
-                    if decoder.get_ref().ended && !*is_legacy {
-                        return Err(io::ErrorKind::UnexpectedEof.into());
-                    }
-                }
-                Lz4State::Between(_) => {}
+            if zeros {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "zeros and other bytes follow the last member"));
             }
-            self.state = match std::mem::replace(&mut self.state, Lz4State::Ended) {
-                Lz4State::Between(inner) => self.next_frame(inner)?,
-                Lz4State::Inside { decoder, .. } => Lz4State::Between(decoder.into_inner().inner.into_inner().1),
-                Lz4State::Ended => return Ok(0),
-            };
+            self.member = Some(flate2::bufread::GzDecoder::new(from));
         }
+        Ok(0)
     }
 }

@@ -52,10 +52,9 @@ pub(super) fn begins_as_dump(bytes: &[u8]) -> bool {
     bytes.first_chunk::<HEADER_LEN>().and_then(Dialect::parse).is_some()
 }
 
-/// A header of an archive whose own checksum is right: "ustar" may stand in any file.
+/// A header of an archive whose own checksum is right. Those of old have no magic, and "ustar" may stand in any file.
 fn is_tar(bytes: &[u8]) -> bool {
-    let Some(block) = bytes.first_chunk::<512>() else { return false };
-    block[257..].starts_with(b"ustar") && super::archive::is_header(block)
+    bytes.first_chunk::<512>().is_some_and(|block| block[0] != 0 && super::archive::is_header(block))
 }
 
 /// `+FULLRESYNC <id> <offset>`, line feeds that keep the connection alive, then `$<length>` or `$EOF:<mark>`; the dump follows.

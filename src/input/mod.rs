@@ -5,13 +5,16 @@ mod archive;
 mod decode;
 mod folder;
 mod kind;
+mod lz4;
+mod manifest;
 mod mapped;
+mod members;
 mod payload;
 mod stream;
 mod windows;
 
-use std::fs::{self, File};
-use std::io::{self, Cursor};
+use std::fs::{self, File, Metadata};
+use std::io::{self, BufRead as _, Cursor, Write as _};
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,16 +22,18 @@ use std::sync::atomic::AtomicU64;
 use std::time::UNIX_EPOCH;
 
 use crate::key_text;
-use archive::{Archive, Member};
+use archive::Archive;
 use kind::Kind;
 use mapped::Mapped;
+use members::Members;
 use stream::{START, Source, Stream};
 
 pub use decode::Fault;
 pub use folder::{Found, dumps_in};
 pub use kind::{Capture, MARK_LEN};
 pub use mapped::{Change, MapWatch, Passed, watch_maps};
-pub use windows::{Rest, StreamWindows, WINDOW_BYTES, Whole, Window, Windows};
+pub use members::Opened;
+pub use windows::{MOST_WINDOW_BYTES, Rest, StreamWindows, WINDOW_BYTES, Whole, Window, Windows};
 
 /// The path that stands for standard input.
 pub const STANDARD_INPUT: &str = "-";
@@ -70,17 +75,6 @@ enum Content {
     Stream(Stream),
 }
 
-/// What else was found where dumps were opened.
-#[derive(Debug, Default)]
-pub struct Opened {
-    /// Members of an archive that a save has not finished, by name.
-    pub temporary: Vec<String>,
-    /// Members of an archive that are no dumps.
-    pub others: u64,
-    /// Why an archive could not be read to its end.
-    pub fault: Option<Fault>,
-}
-
 /// One opened dump.
 #[derive(Debug)]
 pub struct Input {
@@ -98,7 +92,7 @@ pub struct Input {
 
 impl Input {
     /// Opens the file at `path`, or standard input where that is `-`, and gives `each` the dump, or those in an archive in its
-    /// order.
+    /// order. What it makes of them is returned, but for members of an archive that do not count in the end.
     ///
     /// The file is mapped, and must not change while it is read: the bytes behind the returned value are the file's own. One that
     /// another process rewrites gives wrong figures, which [`change`](Self::change) tells afterwards; one that is truncated ends the
@@ -106,14 +100,14 @@ impl Input {
     ///
     /// # Errors
     /// What the system says when the file cannot be opened or mapped; a folder or device is refused.
-    pub fn open_all(path: &Path, each: &mut dyn FnMut(Self)) -> io::Result<Opened> {
+    pub fn open_all<T>(path: &Path, each: &mut dyn FnMut(Self) -> T) -> io::Result<Opened<T>> {
         if path.as_os_str() == STANDARD_INPUT {
             return standard_input(path, each);
         }
         let (stored, modified_ms) = map(path)?;
         let file = if let Stored::Mapped(file) = &stored { Some(Arc::clone(file)) } else { None };
         let mut each = |input: Self| each(Self { file: file.clone(), ..input });
-        Ok(opened(path, Arc::new(stored), modified_ms, &mut each))
+        opened(path, Arc::new(stored), modified_ms, &mut each)
     }
 
     /// Opens the one dump at `path`; see [`Self::open_all`].
@@ -121,9 +115,7 @@ impl Input {
     /// # Errors
     /// As there; and an archive that does not hold exactly one dump.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let mut inputs = Vec::new();
-        let opened = Self::open_all(path, &mut |input| inputs.push(input))?;
-        opened.the_one(inputs)
+        Self::open_all(path, &mut |input| input)?.the_one()
     }
 
     /// Takes a dump that is in memory already, named `path` in messages.
@@ -131,9 +123,7 @@ impl Input {
     /// # Errors
     /// An archive that does not hold exactly one dump.
     pub fn in_memory(path: &Path, bytes: Vec<u8>) -> io::Result<Self> {
-        let mut inputs = Vec::new();
-        let opened = opened(path, Arc::new(Stored::Memory(bytes)), None, &mut |input| inputs.push(input));
-        opened.the_one(inputs)
+        opened(path, Arc::new(Stored::Memory(bytes)), None, &mut |input| input)?.the_one()
     }
 
     /// The bytes of the dump, and whatever follows it; `None` where they come from a stream.
@@ -159,6 +149,19 @@ impl Input {
         }
     }
 
+    /// Makes what can be read once only be read as often as wanted: its bytes, decoded, go to a temporary file without a name.
+    ///
+    /// # Errors
+    /// What is wrong with the file, and what to do.
+    pub fn keep(&mut self) -> io::Result<()> {
+        let Content::Stream(stream) = &mut self.content else { return Ok(()) };
+        if stream.is_once() {
+            stream.keep()?;
+            self.stored_bytes = stream.read_so_far();
+        }
+        Ok(())
+    }
+
     /// Gives back the memory of the first bytes, where they can be read again.
     pub fn forget_start(&mut self) {
         if let Content::Stream(stream) = &mut self.content {
@@ -180,7 +183,7 @@ impl Input {
             Content::Whole(stored, range) => {
                 Box::new(Whole::stored(stored.get(range.clone()).unwrap_or_default(), stored.passed()))
             }
-            Content::Stream(stream) => Box::new(StreamWindows::new(stream.reader(), window_bytes)),
+            Content::Stream(stream) => Box::new(StreamWindows::new(stream.reader(), window_bytes).decoded(stream.is_decoded())),
         }
     }
 
@@ -196,7 +199,7 @@ impl Input {
     pub fn progress_bytes(&self) -> Option<u64> {
         match &self.content {
             Content::Whole(_, range) => Some(range.len() as u64),
-            Content::Stream(stream) if stream.is_once() => None,
+            Content::Stream(stream) if stream.is_once() || stream.is_kept() => None,
             Content::Stream(_) => Some(self.stored_bytes),
         }
     }
@@ -297,11 +300,7 @@ fn map(path: &Path) -> io::Result<(Stored, Option<i64>)> {
     }
     let file = File::open(path)?;
     let metadata = file.metadata()?;
-    let stored = if metadata.len() == 0 {
-        Stored::Memory(Vec::new())
-    } else {
-        Stored::Mapped(Arc::new(Mapped::new(path, &file, metadata.clone())?))
-    };
+    let stored = map_file(path, &file, &metadata)?;
     let modified_ms = metadata
         .modified()
         .ok()
@@ -310,8 +309,20 @@ fn map(path: &Path) -> io::Result<(Stored, Option<i64>)> {
     Ok((stored, modified_ms))
 }
 
+fn map_file(path: &Path, file: &File, metadata: &Metadata) -> io::Result<Stored> {
+    if metadata.len() == 0 {
+        return Ok(Stored::Memory(Vec::new()));
+    }
+    Ok(Stored::Mapped(Arc::new(Mapped::new(path, file, metadata.clone())?)))
+}
+
 /// Opens what the bytes of a file are.
-fn opened(path: &Path, stored: Arc<Stored>, modified_ms: Option<i64>, each: &mut dyn FnMut(Input)) -> Opened {
+fn opened<T>(
+    path: &Path,
+    stored: Arc<Stored>,
+    modified_ms: Option<i64>,
+    each: &mut dyn FnMut(Input) -> T,
+) -> io::Result<Opened<T>> {
     let len = stored.len();
     match Kind::of(&stored[..len.min(START)]) {
         Kind::Packed(_) => {
@@ -319,113 +330,100 @@ fn opened(path: &Path, stored: Arc<Stored>, modified_ms: Option<i64>, each: &mut
             if kind == Kind::Tar {
                 return of_archive(path, &Arc::new(stream.into_archive()), each);
             }
-            each(Input::of_stream(path, None, stream, &kind, len as u64, modified_ms));
+            Ok(Opened::one(each(Input::of_stream(path, None, stream, &kind, len as u64, modified_ms))))
         }
-        Kind::Tar => return of_plain_archive(path, &stored, each),
-        kind => each(Input::of_stored(path, None, stored, 0..len, &kind, modified_ms)),
+        Kind::Tar => of_plain_archive(path, &stored, each),
+        kind => Ok(Opened::one(each(Input::of_stored(path, None, stored, 0..len, &kind, modified_ms)))),
     }
-    Opened::default()
 }
 
 /// Standard input. What it is, is told from its first bytes. An archive there is copied to a temporary file, as its members may
 /// be wanted in another order than theirs.
-fn standard_input(path: &Path, each: &mut dyn FnMut(Input)) -> io::Result<Opened> {
+fn standard_input<T>(path: &Path, each: &mut dyn FnMut(Input) -> T) -> io::Result<Opened<T>> {
     let read = Arc::new(AtomicU64::new(0));
     let reader = stream::Counted { inner: io::stdin(), read: Arc::clone(&read) };
     let (stream, kind) = Stream::new(Source::once(decode::buffered(reader)), read);
     if kind != Kind::Tar {
-        each(Input::of_stream(path, None, stream, &kind, 0, None));
-        return Ok(Opened::default());
+        return Ok(Opened::one(each(Input::of_stream(path, None, stream, &kind, 0, None))));
     }
-    let mut file = tempfile::NamedTempFile::new()?;
-    let copied = io::copy(&mut stream.reader(), &mut file);
-    let (stored, _) = map(file.path())?;
-    let mut opened = of_plain_archive(path, &Arc::new(stored), each);
-    if let Err(error) = copied {
-        opened.fault.get_or_insert(Fault::of(&error, "standard input"));
-    }
+    let (stored, fault) = copied(stream.reader())?;
+    let mut opened = of_plain_archive(path, &Arc::new(stored), each)?;
+    opened.fault = fault.or(opened.fault);
     Ok(opened)
 }
 
+/// Copies what is read to a temporary file that has no name, so that nothing can be left of it. Also returns why it could not be read to its end.
+///
+/// # Errors
+/// Of the file, with what to do.
+fn copied(mut reader: decode::Reader) -> io::Result<(Stored, Option<Fault>)> {
+    let failed = |error: io::Error| {
+        let folder = key_text::escape(std::env::temp_dir().as_os_str().as_encoded_bytes()).into_owned();
+        let what = "is copied to a temporary file, as it is looked at twice";
+        let why =
+            format!("{what}; {folder} takes no more: {error}; free some space there, or set TMPDIR to a folder on another disk");
+        io::Error::new(error.kind(), why)
+    };
+    let mut file = tempfile::tempfile().map_err(failed)?;
+    let fault = loop {
+        let n = match reader.fill_buf() {
+            Ok([]) => break None,
+            Ok(bytes) => {
+                file.write_all(bytes).map_err(failed)?;
+                bytes.len()
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            Err(error) => break Some(Fault::of(&error, "standard input")),
+        };
+        reader.consume(n);
+    };
+    let metadata = file.metadata().map_err(failed)?;
+    Ok((map_file(Path::new(STANDARD_INPUT), &file, &metadata)?, fault))
+}
+
 /// Opens the dumps in an archive that is at hand.
-fn of_plain_archive(path: &Path, stored: &Arc<Stored>, each: &mut dyn FnMut(Input)) -> Opened {
-    let mut opened = Opened::default();
+fn of_plain_archive<T>(path: &Path, stored: &Arc<Stored>, each: &mut dyn FnMut(Input) -> T) -> io::Result<Opened<T>> {
+    let mut members = Members::new();
     let (others, end) = archive::list(Cursor::new(&***stored), START, |member| {
         let first = usize::try_from(member.offset).unwrap_or(usize::MAX).min(stored.len());
         // Where the archive is cut short, so is the member.
         let last = first.saturating_add(usize::try_from(member.size).unwrap_or(usize::MAX)).min(stored.len());
         let (size, modified_ms) = (member.size, member.modified_ms);
-        opened.take(member, each, |name, start| match Kind::of(&start) {
+        members.take(member, each, |name, start| match Kind::of(&start) {
             Kind::Packed(_) => {
                 let (stream, kind) = Stream::new(Source::Stored(Arc::clone(stored), first..last), Arc::default());
-                let is_dump = is_dump(&kind);
-                (Input::of_stream(path, Some(name), stream, &kind, size, modified_ms), is_dump)
+                (Input::of_stream(path, Some(name), stream, &kind, size, modified_ms), kind)
             }
-            kind => {
-                let is_dump = is_dump(&kind);
-                let input = Input::of_stored(path, Some(name), Arc::clone(stored), first..last, &kind, modified_ms);
-                (input, is_dump)
-            }
+            kind => (Input::of_stored(path, Some(name), Arc::clone(stored), first..last, &kind, modified_ms), kind),
         });
     });
-    opened.others += others;
-    opened.fault = end.err().map(|error| Fault::of(&error, "tar archive"));
-    opened
+    with_end(members.settle()?, others, end)
 }
 
 /// Opens the dumps in an archive that is a stream.
-fn of_archive(path: &Path, archive: &Arc<Archive>, each: &mut dyn FnMut(Input)) -> Opened {
-    let mut opened = Opened::default();
-    let end = archive.reader().and_then(|reader| {
+fn of_archive<T>(path: &Path, archive: &Arc<Archive>, each: &mut dyn FnMut(Input) -> T) -> io::Result<Opened<T>> {
+    let mut members = Members::new();
+    let (others, end) = match archive.reader() {
         // Twice as much as is kept of a dump: so it is enough of most that are compressed, too.
-        let (others, end) = archive::list(reader, 2 * START, |member| {
+        Ok(reader) => archive::list(reader, 2 * START, |member| {
             let (size, modified_ms) = (member.size, member.modified_ms);
             let source = Source::Member(Arc::clone(archive), member.offset, size);
-            opened.take(member, each, |name, start| {
+            members.take(member, each, |name, start| {
                 let is_all = start.len() as u64 == size;
                 let (stream, kind) = Stream::of_member(source, start, is_all);
-                let is_dump = is_dump(&kind);
-                (Input::of_stream(path, Some(name), stream, &kind, size, modified_ms), is_dump)
+                (Input::of_stream(path, Some(name), stream, &kind, size, modified_ms), kind)
             });
-        });
-        opened.others += others;
-        end
-    });
+        }),
+        Err(error) => (0, Err(error)),
+    };
+    with_end(members.settle()?, others, end)
+}
+
+/// Adds how the archive ended.
+fn with_end<T>(mut opened: Opened<T>, others: u64, end: io::Result<()>) -> io::Result<Opened<T>> {
+    opened.others += others;
     opened.fault = end.err().map(|error| Fault::of(&error, "tar archive"));
-    opened
-}
-
-fn is_dump(kind: &Kind) -> bool {
-    matches!(kind, Kind::Dump | Kind::Capture(..))
-}
-
-impl Opened {
-    /// Takes a member of an archive by the rules for files of a folder.
-    fn take(&mut self, member: Member, each: &mut dyn FnMut(Input), open: impl FnOnce(Vec<u8>, Vec<u8>) -> (Input, bool)) {
-        let Member { name, start, .. } = member;
-        let file_name = name.rsplit(|&byte| byte == b'/').next().unwrap_or(&name);
-        if folder::is_temporary(file_name) {
-            self.temporary.push(key_text::escape(&name).into_owned());
-            return;
-        }
-        let named_dump = file_name.to_ascii_lowercase().ends_with(b".rdb");
-        let (input, is_dump) = open(name, start);
-        if is_dump || named_dump || input.is_payload {
-            each(input);
-        } else {
-            self.others += 1;
-        }
-    }
-
-    /// The one dump that was opened.
-    fn the_one(self, mut inputs: Vec<Input>) -> io::Result<Input> {
-        match (inputs.pop(), inputs.len(), self.fault) {
-            (Some(input), 0, _) => Ok(input),
-            (None, _, Some(fault)) => Err(io::Error::other(fault)),
-            (None, ..) => Err(io::Error::new(io::ErrorKind::InvalidInput, "is an archive without dumps")),
-            (_, more, _) => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("is an archive of {} dumps", more + 1))),
-        }
-    }
+    Ok(opened)
 }
 
 impl Input {

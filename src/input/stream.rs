@@ -28,6 +28,8 @@ pub(super) enum Source {
     Stored(Arc<Stored>, Range<usize>),
     /// Nowhere to go back to. What was read of it stands in front of the rest.
     Once(Arc<Mutex<Option<Reader>>>),
+    /// What could be read once, in a temporary file, and why there is no more of it.
+    Kept(Arc<Stored>, Option<Fault>),
     /// In an archive that is a stream itself: so many bytes from an offset.
     Member(Arc<Archive>, u64, u64),
 }
@@ -37,6 +39,7 @@ impl fmt::Debug for Source {
         match self {
             Self::Stored(_, range) => f.debug_tuple("Stored").field(range).finish(),
             Self::Once(_) => f.write_str("Once"),
+            Self::Kept(..) => f.write_str("Kept"),
             Self::Member(_, offset, size) => f.debug_tuple("Member").field(offset).field(size).finish(),
         }
     }
@@ -58,6 +61,11 @@ impl Source {
                 let taken = rest.lock().unwrap_or_else(PoisonError::into_inner).take();
                 taken.ok_or_else(|| io::Error::other("it was read already, and can be read once"))
             }
+            Self::Kept(stored, fault) => {
+                let range = 0..stored.len();
+                let kept = StoredReader { stored: Arc::clone(stored), range, read: Arc::default() };
+                Ok(buffered(kept.chain(Failed(fault.clone()))))
+            }
             Self::Member(archive, offset, size) => {
                 read.store(0, Ordering::Relaxed);
                 let member = Archive::member(archive, *offset, *size)?;
@@ -78,6 +86,8 @@ pub(super) struct Stream {
     ended: Option<Option<Fault>>,
     /// Stored bytes that were read.
     read: Arc<AtomicU64>,
+    /// Some layer is a decoder.
+    is_decoded: bool,
 }
 
 impl Stream {
@@ -95,7 +105,7 @@ impl Stream {
 
     /// Looks at the beginning of a stream, and opens what is compressed there.
     pub(super) fn new(source: Source, read: Arc<AtomicU64>) -> (Self, Kind) {
-        let mut stream = Self { source, layers: Vec::new(), start: Vec::new(), ended: None, read };
+        let mut stream = Self { source, layers: Vec::new(), start: Vec::new(), ended: None, read, is_decoded: false };
         loop {
             stream.read_start(START);
             match Kind::of(&stream.start) {
@@ -112,6 +122,7 @@ impl Stream {
 
     /// From here on what `layer` makes of the bytes is the stream.
     fn push(&mut self, layer: Layer) {
+        self.is_decoded |= !matches!(layer, Layer::Front(_));
         let ended = self.ended.take();
         let start = std::mem::take(&mut self.start);
         let Source::Once(rest) = &self.source else {
@@ -128,6 +139,22 @@ impl Stream {
             Ok(reader) => *rest.lock().unwrap_or_else(PoisonError::into_inner) = Some(reader),
             Err(error) => self.ended = Some(Some(Fault::of(&error, layer.name()))),
         }
+    }
+
+    /// Copies the rest of what can be read once to where it can be read again; see [`super::Input::keep`].
+    pub(super) fn keep(&mut self) -> io::Result<()> {
+        let (stored, fault) = super::copied(self.reader())?;
+        // Decoders and what was read stand in front of what is read once.
+        debug_assert!(self.layers.is_empty());
+        self.source = Source::Kept(Arc::new(stored), fault);
+        self.start = Vec::new();
+        self.ended = None;
+        Ok(())
+    }
+
+    /// True for what was kept.
+    pub(super) fn is_kept(&self) -> bool {
+        matches!(self.source, Source::Kept(..))
     }
 
     /// Opens the source and all decoders.
@@ -179,9 +206,14 @@ impl Stream {
     /// As messages name what is read.
     fn reading(&self) -> &'static str {
         match self.source {
-            Source::Once(_) => "standard input",
+            Source::Once(_) | Source::Kept(..) => "standard input",
             _ => self.layers.last().map_or("the file", |layer| layer.name()),
         }
+    }
+
+    /// True where its bytes are not as they are stored.
+    pub(super) fn is_decoded(&self) -> bool {
+        self.is_decoded
     }
 
     /// The first bytes.

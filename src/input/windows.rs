@@ -9,6 +9,10 @@ use super::mapped::Passed;
 /// Bytes of a window, unless told otherwise.
 pub const WINDOW_BYTES: usize = 16 << 20;
 
+/// Most bytes that a window grows to for one record: memory is not taken for whatever a compressed file of some megabytes says. Mapped files are not
+/// read in windows, and have no such limit.
+pub const MOST_WINDOW_BYTES: u64 = 1 << 30;
+
 /// Buffers that go round: while one is scanned the others are filled, so that neither has to wait for the other where records are large.
 const BUFFERS: usize = 4;
 
@@ -60,6 +64,16 @@ pub trait Windows {
     /// Bytes to which a window had to grow for one record.
     fn grown_to(&self) -> Option<u64> {
         None
+    }
+
+    /// Bytes to which a window may grow.
+    fn most_bytes(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// The bytes are not those of the file, but were decoded.
+    fn is_decoded(&self) -> bool {
+        false
     }
 }
 
@@ -121,6 +135,21 @@ pub struct StreamWindows {
     to: usize,
     ended: Option<Option<Fault>>,
     grown_to: Option<u64>,
+    is_decoded: bool,
+}
+
+/// Memory that cannot be had for a window of so many bytes.
+#[cold]
+fn no_memory(bytes: usize) -> Fault {
+    let why = format!("not enough memory for a window of {bytes} bytes: decompress the dump into a file, and give that");
+    Fault { reading: "the stream", why }
+}
+
+/// Bytes of zeros. The system gives them as they are touched, which a vector that is filled would do at once.
+fn zeros(bytes: usize) -> Result<Vec<u8>, Fault> {
+    // Asked for in advance, as there is no way to ask for zeros that may fail.
+    Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| no_memory(bytes))?;
+    Ok(vec![0; bytes])
 }
 
 impl StreamWindows {
@@ -152,7 +181,13 @@ impl StreamWindows {
             to: 0,
             ended,
             grown_to: None,
+            is_decoded: false,
         }
+    }
+
+    /// The same, of bytes that were decoded.
+    pub(super) fn decoded(self, is_decoded: bool) -> Self {
+        Self { is_decoded, ..self }
     }
 
     /// Waits for the next bytes and puts them behind those at hand, which stay.
@@ -163,6 +198,9 @@ impl StreamWindows {
             return;
         };
         self.ended = ended;
+        if buffer.is_empty() {
+            return;
+        }
         let kept = self.from..self.to;
         if kept.len() <= self.room {
             let from = self.room - kept.len();
@@ -172,19 +210,30 @@ impl StreamWindows {
             self.give_back(used);
             return;
         }
+        let bytes = kept.len() + (end - self.room);
         if self.is_grown {
             self.window.truncate(self.to);
             self.window.drain(..self.from);
+            (self.from, self.to) = (0, self.window.len());
         } else {
             self.grown.clear();
+            if self.grown.try_reserve(bytes).is_err() {
+                self.ended = Some(Some(no_memory(bytes)));
+                return;
+            }
             self.grown.extend_from_slice(&self.window[kept]);
             let used = std::mem::replace(&mut self.window, std::mem::take(&mut self.grown));
             let _ = self.empty.send(used);
             self.is_grown = true;
+            (self.from, self.to) = (0, self.window.len());
+        }
+        if self.window.try_reserve(end - self.room).is_err() {
+            self.ended = Some(Some(no_memory(bytes)));
+            return;
         }
         self.window.extend_from_slice(&buffer[self.room..end]);
         let _ = self.empty.send(buffer);
-        (self.from, self.to) = (0, self.window.len());
+        self.to = self.window.len();
     }
 
     /// A buffer goes round again; one that grew waits for the next record that is as large.
@@ -234,6 +283,14 @@ impl Windows for StreamWindows {
     fn grown_to(&self) -> Option<u64> {
         self.grown_to
     }
+
+    fn most_bytes(&self) -> u64 {
+        MOST_WINDOW_BYTES
+    }
+
+    fn is_decoded(&self) -> bool {
+        self.is_decoded
+    }
 }
 
 /// Fills buffers until the stream ends, or nobody wants more.
@@ -241,8 +298,13 @@ fn fill(mut reader: Reader, empty: &Receiver<Vec<u8>>, filled: &SyncSender<Fille
     let mut share = FIRST_SHARE;
     while let Ok(mut buffer) = empty.recv() {
         if buffer.is_empty() {
-            // Memory that is not touched is not taken.
-            buffer = vec![0; buffer_bytes];
+            match zeros(buffer_bytes) {
+                Ok(zeros) => buffer = zeros,
+                Err(fault) => {
+                    let _ = filled.send(Filled { buffer, end: room, ended: Some(Some(fault)) });
+                    return;
+                }
+            }
         }
         let most = room + ((buffer.len() - room) / share).max(1);
         share = (share / 2).max(1);

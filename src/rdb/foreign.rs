@@ -1,5 +1,7 @@
 //! Names files that are given for a dump by mistake, by how they begin.
 
+use super::HEADER_LEN;
+
 /// What a file is that begins with `bytes`, and what to do next; `None` where nothing is recognised.
 pub(super) fn name(bytes: &[u8]) -> Option<&'static str> {
     const SIGNATURES: [(&[u8], &str); 13] = [
@@ -35,6 +37,31 @@ pub(super) fn name(bytes: &[u8]) -> Option<&'static str> {
         _ if is_text(text) && text.len() >= 16 => Some("plain text: give the dump itself, as SAVE or redis-cli --rdb writes it"),
         _ => None,
     }
+}
+
+/// True for what a replica gets in front of a dump, with nothing of the dump behind it: line feeds, `+FULLRESYNC` and its fields, and `$` with a length
+/// or mark.
+pub(super) fn is_capture_without_dump(bytes: &[u8]) -> bool {
+    let mut rest = past_line_feeds(bytes);
+    if rest.starts_with(b"+FULLRESYNC") {
+        rest = past_line_feeds(past_line(rest));
+    } else if !rest.starts_with(b"$") {
+        return false;
+    }
+    if rest.starts_with(b"$") {
+        rest = past_line(rest);
+    }
+    let magics = [&b"REDIS"[..], b"VALKEY"];
+    rest.len() < HEADER_LEN && magics.iter().any(|magic| rest.starts_with(&magic[..magic.len().min(rest.len())]))
+}
+
+fn past_line_feeds(bytes: &[u8]) -> &[u8] {
+    &bytes[bytes.iter().take_while(|byte| **byte == b'\n').count()..]
+}
+
+/// What is behind the line that `bytes` begin with.
+fn past_line(bytes: &[u8]) -> &[u8] {
+    memchr::memmem::find(bytes, b"\r\n").map_or(&[], |end| &bytes[end + 2..])
 }
 
 /// True where the first kilobyte is printable.

@@ -433,7 +433,7 @@ fn dragonfly_frame<'a>(cursor: &mut Cursor<'a>, byte: u8, at: u64) -> Result<Fra
 
 /// Names what a file is that is no dump, by its first bytes.
 fn other_format(bytes: &[u8]) -> Option<&'static str> {
-    const SIGNATURES: [(&[u8], &str); 12] = [
+    const SIGNATURES: [(&[u8], &str); 13] = [
         (b"\x1f\x8b", "a gzip file: decompress it first"),
         (b"\x28\xb5\x2f\xfd", "a zstd file: decompress it first"),
         (b"\x04\x22\x4d\x18", "an lz4 file: decompress it first"),
@@ -442,6 +442,7 @@ fn other_format(bytes: &[u8]) -> Option<&'static str> {
         (b"PK\x03\x04", "a zip archive: unpack it first"),
         (b"VCS", "a dump in Valkey's compressed envelope: decompress the LZ4 frame after its first 7 bytes"),
         (b"*", "an append-only file without an RDB part: run BGREWRITEAOF with aof-use-rdb-preamble, or take a dump"),
+        (b"#TS:", "an append-only file without an RDB part: run BGREWRITEAOF with aof-use-rdb-preamble, or take a dump"),
         (b"$", "a capture of a replication stream: cut off what precedes REDIS"),
         (b"+FULLRESYNC", "a capture of a replication stream: cut off what precedes REDIS"),
         (b"SQLite format 3", "an SQLite database"),
@@ -454,6 +455,11 @@ fn other_format(bytes: &[u8]) -> Option<&'static str> {
     }
     if bytes.get(257..262) == Some(b"ustar") {
         return Some("a tar archive: unpack it first");
+    }
+    if foreign::is_capture_without_dump(bytes) {
+        return Some(
+            "a capture of a replication stream that ends before the dump begins: take it again, up to the end of the dump",
+        );
     }
     SIGNATURES.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, why)| *why)
 }

@@ -44,6 +44,8 @@ pub struct Recovery {
     pub stretches: Vec<Stretch>,
     /// What was not, in file order.
     pub skipped: Vec<Range<u64>>,
+    /// Where the search would begin, in a stream: what has passed is gone, and a file is needed.
+    pub needs_file: Option<u64>,
     /// The search was broken off: there was too much that looks like records.
     pub gave_up: bool,
 }
@@ -67,8 +69,10 @@ pub fn search(dump: &Dump, end: &ScanEnd, options: ScanOptions, mut found: impl 
     if end.fault.is_none() || end.is_whole {
         return recovery;
     }
-    // What passed through a stream is gone.
-    let Some(bytes) = dump.input.whole() else { return recovery };
+    let Some(bytes) = dump.input.whole() else {
+        recovery.needs_file = Some(end.stored_bytes);
+        return recovery;
+    };
     let len = bytes.len() as u64;
     let mut search = Search {
         bytes,

@@ -233,7 +233,7 @@ where
 /// keep nothing of a piece that it has returned from. `collect` may end the scan; it is told how many bytes each result stands for.
 ///
 /// A record that ends beyond its window is left to the next; a window that holds no whole record grows, at most twofold at a
-/// time, and never before the bytes are there: a length is not believed.
+/// time, and never before the bytes are there: a length is not believed. One that would take more than a window may hold ends the scan.
 pub fn scan_windows<W, R>(
     windows: &mut dyn Windows,
     head: &Head,
@@ -303,6 +303,7 @@ where
     let start = carried.offset;
     let mut sums = Sums { crc: 0, stored_bytes: start, plain_bytes: start };
     let (mut base, mut passed, mut wanted) = (0, 0, HEADER_LEN);
+    let (most, is_decoded) = (windows.most_bytes(), windows.is_decoded());
     loop {
         let window = windows.next(passed, wanted);
         let bytes = window.bytes;
@@ -330,10 +331,18 @@ where
         };
         let mut scan_end = match reached {
             _ if stopped => ended(None, ChecksumState::NotChecked),
+            Reached::Short { needed } if needed > most => {
+                let why = format!(
+                    "it takes {needed} bytes or more, by what it says, and streams are read in windows of at most {most}: decompress the dump into a \
+                     file and give that, which has no such limit, and shows whether the length is damaged"
+                );
+                ended(Some(Error::new(carried.offset, "a record", ErrorKind::Source(why))), ChecksumState::NotChecked)
+            }
             Reached::Short { needed } => {
                 let left = bytes.len().saturating_sub(passed);
                 let needed = usize::try_from(needed).unwrap_or(usize::MAX);
                 wanted = if carried.offset > before { 0 } else { needed.clamp(left + 1, left.saturating_mul(2).max(left + 1)) };
+                wanted = wanted.min(usize::try_from(most).unwrap_or(usize::MAX));
                 base = carried.offset;
                 continue;
             }
@@ -347,7 +356,7 @@ where
                         let (suspicion, is_last, len) = (Suspicion::of(fault, view), view.is_last, bytes.len());
                         let more = suspicion.is_open() && !is_last;
                         let (behind, to_end) = if more { zeros_behind(windows, len) } else { (0, is_last) };
-                        suspicion.settle(behind, to_end)
+                        suspicion.settle(behind, to_end).in_decoded(is_decoded)
                     }
                 };
                 ended(Some(fault), ChecksumState::NotChecked)

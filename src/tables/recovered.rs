@@ -42,7 +42,10 @@ fn classes(recovered: &RecoveredKeys, names: &Names) -> Table {
 
 fn skipped(recovered: &RecoveredKeys) -> Table {
     let rows = (1u64..).zip(&recovered.recoveries).flat_map(|(input, recovery)| {
-        recovery.skipped.iter().enumerate().map(move |(at, range)| {
+        // Of a stream nobody knows how much there was.
+        let unsearched =
+            recovery.needs_file.map(|from| vec![input.into(), from.into(), Cell::Empty, Cell::Empty, 0.into(), 0.into()]);
+        let skipped = recovery.skipped.iter().enumerate().map(move |(at, range)| {
             // Behind the last range nothing need follow.
             let stretch = recovery.stretches.get(at);
             vec![
@@ -53,7 +56,8 @@ fn skipped(recovered: &RecoveredKeys) -> Table {
                 stretch.map_or(0, |stretch| stretch.keys).into(),
                 stretch.map_or(0, |stretch| stretch.bytes.end - stretch.bytes.start).into(),
             ]
-        })
+        });
+        skipped.chain(unsearched)
     });
     Table {
         name: NAMES[1],
