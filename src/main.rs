@@ -7,7 +7,6 @@ mod progress;
 #[cfg_attr(unix, path = "signals.rs")]
 #[cfg_attr(not(unix), path = "no_signals.rs")]
 mod signals;
-mod stdout;
 mod terminal;
 
 use std::process::ExitCode;

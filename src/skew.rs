@@ -91,25 +91,28 @@ impl Skew {
 }
 
 /// Mean from which a Poisson distribution is taken for a normal one.
-const NORMAL_FROM: f64 = 1e5;
+const NORMAL_FROM: f64 = 1e4;
 
 /// Expected largest of `n` counts that are each Poisson with `mean`: the sum over k of the chance that one of them is above k.
 pub(crate) fn expected_poisson_max(mean: f64, n: f64) -> f64 {
     if mean >= NORMAL_FROM {
         return mean + mean.sqrt() * expected_normal_max(n);
     }
-    let spread = 12.0 * mean.sqrt() + 40.0;
+    let spread = mean.sqrt();
     // Below this a count is above k as good as surely.
-    let start = (mean - spread).max(0.0).floor();
+    let start = (mean - 7.0 * spread - 20.0).max(0.0).floor();
     let mut expected = start;
     let mut k = start;
     let mut log_chance = k * mean.ln() - mean - log_factorial(k);
     let mut below = 0.0;
-    while k <= mean + spread {
+    while k <= mean + 12.0 * spread + 40.0 {
         below += log_chance.exp();
         // One minus below^n, also where below is so near to one that it cannot be told from it.
         let above = -(n * (-(1.0 - below).max(0.0)).ln_1p()).exp_m1();
         expected += above.clamp(0.0, 1.0);
+        if above < 1e-9 && k > mean {
+            break;
+        }
         k += 1.0;
         log_chance += mean.ln() - k.ln();
     }

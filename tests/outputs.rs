@@ -37,39 +37,6 @@ fn names_in(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_standard_output_that_is_closed() {
-    let folder = TempDir::new().unwrap();
-    let (dump, contracts) = (keys(3), contracts(folder.path()));
-    let (dump, contracts) = (dump.path().display().to_string(), contracts.display().to_string());
-    let commands = [
-        format!("report {dump}"),
-        format!("report {dump} -o {}/report", folder.path().display()),
-        format!("keys {dump}"),
-        format!("check {dump} -c {contracts}"),
-        format!("verify {dump}"),
-        format!("info {dump}"),
-        format!("info --full {dump}"),
-        format!("contract discover {dump}"),
-        format!("contract validate {contracts}"),
-        format!("contract lint -c {contracts} user:1"),
-    ];
-    for command in commands {
-        for closed in [">&-", "1</dev/null"] {
-            let run = shell(&format!("\"$0\" {command} {closed}"));
-            assert_eq!(run.code, 4, "{command} {closed}: {}", run.stderr);
-            assert!(run.stderr.contains("standard output is closed"), "{command} {closed}: {}", run.stderr);
-        }
-        let code = shell(&format!("\"$0\" {command} >/dev/null")).code;
-        assert!(code < 2, "{command}: {code}");
-    }
-    assert!(names_in(folder.path()) == ["contracts.toml", "report"], "the report of the run that could print");
-    // What goes to a file does without.
-    let file = folder.path().join("keys.csv");
-    shell(&format!("\"$0\" keys {dump} -o {} >&-", file.display())).ok();
-    assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 4);
-}
-
-#[test]
 fn files_keep_their_permissions_and_new_ones_follow_the_umask() {
     let folder = TempDir::new().unwrap();
     let dump = keys(3);

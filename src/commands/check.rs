@@ -11,7 +11,7 @@ use rdbscope::privacy::Names;
 use rdbscope::report::Population;
 use rdbscope::{render, tables};
 
-use super::{Exit, check_stdout, colours, complain, explain, folder, new_file, note, open, options, print, shown, table_files};
+use super::{Exit, colours, complain, explain, folder, new_file, note, open, options, print, shown, table_files};
 use crate::cli::{CheckArgs, CheckFormat, Global};
 use crate::output::{self, WholeFile};
 use crate::progress::Progress;
@@ -46,11 +46,6 @@ pub fn run(global: &Global, args: &CheckArgs) -> Exit {
         Err(exit) => return exit,
     };
     let [out, accepted] = <[_; 2]>::try_from(files).unwrap_or_default();
-    if out.is_none()
-        && let Err(exit) = check_stdout()
-    {
-        return exit;
-    }
     let (dumps, mut exit) = open(global, &args.input.dumps, &options);
     if dumps.is_empty() {
         return exit;

@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use rdbscope::discover;
 use rdbscope::findings::{Linted, Linter, Policy};
 
-use super::{Exit, check_stdout, complain, contracts, explain, finish, new_file, open, options, print, shown};
+use super::{Exit, complain, contracts, explain, finish, new_file, open, options, print, shown};
 use crate::cli::{ContractCommand, DiscoverArgs, Global, LintArgs, LintFormat, ValidateArgs};
 use crate::output::{self, WholeFile};
 use crate::progress::Progress;
@@ -47,11 +47,6 @@ fn draft(global: &Global, args: &DiscoverArgs) -> Exit {
             return Exit::Output;
         }
     };
-    if file.is_none()
-        && let Err(exit) = check_stdout()
-    {
-        return exit;
-    }
     let is_gone = file.as_ref().is_some_and(WholeFile::is_named);
     let (dumps, mut exit) = open(global, &args.input.dumps, &options);
     if dumps.is_empty() {

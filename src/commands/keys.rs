@@ -14,7 +14,7 @@ use rdbscope::render::{RowFormat, RowWriter};
 use rdbscope::scan::Stretch;
 use rdbscope::tables::{KEY_COLUMNS, KeyColumn, KeySource, RDBTOOLS_COLUMNS, key_column};
 
-use super::{Exit, check_stdout, complain, explain, note, open, options, shown};
+use super::{Exit, complain, explain, note, open, options, shown};
 use crate::cli::{Global, KeysArgs, KeysFormat, Preset};
 use crate::output::{self, WholeFile, same_file};
 use crate::progress::Progress;
@@ -47,11 +47,6 @@ pub fn run(global: &Global, args: &KeysArgs) -> Exit {
             }
         },
     };
-    if matches!(out, Out::Stdout(_))
-        && let Err(exit) = check_stdout()
-    {
-        return exit;
-    }
     let is_gone = matches!(&out, Out::File(file) if file.is_named());
     let (dumps, mut exit) = open(global, &args.input.dumps, &options);
     if dumps.is_empty() {

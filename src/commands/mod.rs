@@ -25,7 +25,6 @@ use rdbscope::tables::Table;
 
 use crate::cli::{Cli, Command, Global, InputArgs};
 use crate::output::{self, Folder, WholeFile, same_file};
-use crate::stdout;
 use crate::terminal::plural;
 
 /// How a run ended; the worst of what happened.
@@ -485,20 +484,8 @@ fn finish(mut file: WholeFile, text: &[u8]) -> io::Result<()> {
     WholeFile::finish([file])
 }
 
-/// Complains where there is no standard output to print to; before the long run, where it is known that something will be.
-fn check_stdout() -> Result<(), Exit> {
-    if stdout::is_closed() {
-        complain("standard output is closed, or cannot be written to: redirect it to a file, or to /dev/null");
-        return Err(Exit::Output);
-    }
-    Ok(())
-}
-
 /// Prints to standard output; a closed pipe ends quietly.
 fn print(text: &[u8]) -> Exit {
-    if let Err(exit) = check_stdout() {
-        return exit;
-    }
     let mut out = io::stdout().lock();
     match out.write_all(text).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

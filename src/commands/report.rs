@@ -12,7 +12,7 @@ use rdbscope::tables::{self, RECOVERED_TABLES, Table, VALUES_TABLE};
 use rdbscope::time;
 use serde_json::{Value, json};
 
-use super::{Exit, check_stdout, colours, complain, explain, folder, open, options, print, table_files, warn};
+use super::{Exit, colours, complain, explain, folder, open, options, print, table_files, warn};
 use crate::cli::{Global, ReportArgs};
 use crate::output::{self, Folder, WholeFile};
 use crate::progress::Progress;
@@ -26,9 +26,6 @@ pub fn run(global: &Global, args: &ReportArgs) -> Exit {
     options.values = args.values;
     options.lists = ListLimits { top: args.top as usize, permanent: args.permanent_limit as usize, ..ListLimits::default() };
     let names = if args.show_sensitive { Names::Exact } else { Names::Masked };
-    if let Err(exit) = check_stdout() {
-        return exit;
-    }
     // Before the long run: a path that cannot be written to is found at once.
     let folder = match folder(args.output.as_deref(), args.force) {
         Ok(folder) => folder,

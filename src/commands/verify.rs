@@ -6,15 +6,12 @@ use rdbscope::analyse::Options;
 use rdbscope::recover::{self, Recovery};
 use rdbscope::verify::{self, Verdict};
 
-use super::{Exit, check_stdout, explain_change, explain_end, explain_recovery, open, print, scan_options};
+use super::{Exit, explain_change, explain_end, explain_recovery, open, print, scan_options};
 use crate::cli::{Global, VerifyArgs};
 use crate::progress::Progress;
 use crate::terminal::{count_text, plural};
 
 pub fn run(global: &Global, args: &VerifyArgs) -> Exit {
-    if let Err(exit) = check_stdout() {
-        return exit;
-    }
     let scan = scan_options(global, args.no_checksum);
     let options = Options { scan, ..Options::default() };
     let (dumps, mut exit) = open(global, &args.dumps, &options);
