@@ -414,7 +414,7 @@ mod tests {
 
     #[test]
     fn runs_of_bits() {
-        assert!(has_run(0b0111_0, 3) && !has_run(0b1101_1, 3));
+        assert!(has_run(0b0_1110, 3) && !has_run(0b1_1011, 3));
         assert!(has_run(u64::MAX, 64) && !has_run(u64::MAX >> 1, 64) && has_run(u64::MAX << 53, 11));
     }
 
