@@ -1,11 +1,12 @@
-//! What the memory model costs: the census of a dump with it, and with one that says the same of every key and adds nothing up.
+//! What the memory model costs, and what advice does that is worked out with it: the census of a dump with both, without advice, and with a
+//! model that says the same of every key and adds nothing up.
 //!
 //! ```text
 //! cargo bench --bench memory
 //! cargo bench --bench memory -- dump.rdb other.rdb
 //! ```
 //!
-//! The two take turns on one thread, so that whatever else the machine does hits both; figures are medians.
+//! They take turns on one thread, so that whatever else the machine does hits all; figures are medians.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -26,18 +27,19 @@ use rdbscope::classify::Classifier;
 use rdbscope::input::Input;
 use rdbscope::measure::Fact;
 
-/// Times that each of the two goes over a dump.
+/// Times that each goes over a dump.
 const TURNS: usize = 40;
 
 /// What a report does with the facts of each key.
-struct Worker<const MEMORY: bool> {
+struct Worker<const MEMORY: bool, const ADVICE: bool> {
     census: Census,
     classifier: Classifier,
     opens_above: u64,
 }
 
-impl<const MEMORY: bool> PieceSink for Worker<MEMORY> {
+impl<const MEMORY: bool, const ADVICE: bool> PieceSink for Worker<MEMORY, ADVICE> {
     const MEMORY: bool = MEMORY;
+    const ADVICE: bool = ADVICE;
 
     fn opens(&self, len: u64) -> bool {
         len > self.opens_above
@@ -50,10 +52,10 @@ impl<const MEMORY: bool> PieceSink for Worker<MEMORY> {
 }
 
 /// Keys of a dump and the time that they took.
-fn census<const MEMORY: bool>(dump: &Dump, options: &Options) -> (u64, Duration) {
+fn census<const MEMORY: bool, const ADVICE: bool>(dump: &Dump, options: &Options) -> (u64, Duration) {
     let limits = Arc::new(ClassLimits::new(None));
     let workers = Mutex::new(Vec::new());
-    let worker = || Worker::<MEMORY> {
+    let worker = || Worker::<MEMORY, ADVICE> {
         census: Census::new(ListLimits::default(), Arc::clone(&limits)),
         classifier: Classifier::default(),
         opens_above: limits.smallest_member(),
@@ -68,32 +70,34 @@ fn compare(name: &str, path: &Path) {
     let options = Options::default();
     let dump = Dump::new(Input::open(path).unwrap(), &options).unwrap();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-    let mut times = [vec![], vec![], vec![]];
+    let mut times: [Vec<f64>; 3] = Default::default();
     pool.install(|| {
         for turn in 0..=TURNS {
             // Who goes second finds warmer caches.
-            let (with, without) = if turn % 2 == 0 {
-                let with = census::<true>(&dump, &options);
-                (with, census::<false>(&dump, &options))
-            } else {
-                let without = census::<false>(&dump, &options);
-                (census::<true>(&dump, &options), without)
-            };
-            assert_eq!(with.0, without.0, "{name}: keys");
-            // The first turn warms up.
-            if turn > 0 {
-                let (with, without) = (with.1.as_secs_f64(), without.1.as_secs_f64());
-                times[0].push(with * 1e3);
-                times[1].push(without * 1e3);
-                times[2].push(100.0 * (with / without - 1.0));
+            let mut runs: [(usize, fn(&Dump, &Options) -> (u64, Duration)); 3] =
+                [(0, census::<false, false>), (1, census::<true, false>), (2, census::<true, true>)];
+            runs.rotate_left(turn % 3);
+            let mut keys = None;
+            for (which, run) in runs {
+                let (counted, time) = run(&dump, &options);
+                assert_eq!(*keys.get_or_insert(counted), counted, "{name}: keys");
+                // The first turn warms up.
+                if turn > 0 {
+                    times[which].push(time.as_secs_f64() * 1e3);
+                }
             }
         }
     });
-    let [with, without, more] = times.map(|mut times| {
+    let [without, model, advice] = times.map(|mut times| {
         times.sort_by(f64::total_cmp);
         times[TURNS / 2]
     });
-    println!("{name}: {with:.1} ms with the model, {without:.1} ms without; {more:+.1} % in one turn");
+    let more = |with: f64| 100.0 * (with / without - 1.0);
+    println!(
+        "{name}: {without:.1} ms without, {model:.1} ms with the model ({:+.1} %), {advice:.1} ms with advice as well ({:+.1} %)",
+        more(model),
+        more(advice)
+    );
 }
 
 fn main() {

@@ -23,6 +23,7 @@ struct DeepLook {
 
 impl FactSink for DeepLook {
     const DEEP: bool = true;
+    const ADVICE: bool = false;
 
     fn fact(&mut self, fact: &Fact<'_>) {
         self.key = fact.key.into();

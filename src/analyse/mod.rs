@@ -242,6 +242,9 @@ pub trait PieceSink: Send {
     /// Memory is modelled; see [`FactSink::MEMORY`].
     const MEMORY: bool = true;
 
+    /// What would save memory is asked of keys; see [`FactSink::ADVICE`].
+    const ADVICE: bool = Self::MEMORY;
+
     /// Whether a packed value of `len` plain bytes is opened.
     fn opens(&self, _len: u64) -> bool {
         false
@@ -480,6 +483,7 @@ struct PieceFacts<'w, W> {
 impl<W: PieceSink> FactSink for PieceFacts<'_, W> {
     const DEEP: bool = W::DEEP;
     const MEMORY: bool = W::MEMORY;
+    const ADVICE: bool = W::ADVICE;
 
     fn opens(&self, len: u64) -> bool {
         self.worker.opens(len)

@@ -247,6 +247,7 @@ impl<const DEEP: bool> RowWorker<'_, DEEP> {
 
 impl<const DEEP: bool> PieceSink for RowWorker<'_, DEEP> {
     const DEEP: bool = DEEP;
+    const ADVICE: bool = false;
 
     fn fact(&mut self, fact: &Fact<'_>) {
         let Rows { columns, options, names, .. } = self.rows;

@@ -80,7 +80,7 @@ pub struct Fact<'a> {
     pub field_expiry: Option<FieldExpiry>,
     /// What is known of a stream.
     pub stream: Option<StreamFacts>,
-    /// On which other conditions can be tried; `None` where memory is not modelled.
+    /// On which other conditions can be tried; `None` where memory is not modelled, or nobody [asks](FactSink::ADVICE).
     pub what_if: Option<WhatIf<'a>>,
 }
 
@@ -168,6 +168,9 @@ pub trait FactSink {
     /// Memory is modelled; else every key is said to take [`NOT_MODELLED_BYTES`], and nothing is added up or opened for it.
     const MEMORY: bool = true;
 
+    /// What would save memory is asked of keys; else [`Fact::what_if`] is empty, and nothing is added up for it.
+    const ADVICE: bool = Self::MEMORY;
+
     /// Whether a packed value of `len` plain bytes is opened.
     fn opens(&self, _len: u64) -> bool {
         false
@@ -213,7 +216,7 @@ impl<F: FactSink> Sink for Measure<'_, F> {
 
     #[inline]
     fn begin(&mut self, head: &RecordHead<'_>) {
-        self.tallies.begin(&head.record_type, &self.scale);
+        self.tallies.begin(&head.record_type, if F::ADVICE { Limit::HIGHEST_STEP } else { 1 }, &self.scale);
         self.field_expiry = None;
     }
 
@@ -349,7 +352,7 @@ impl<F: FactSink> Sink for Measure<'_, F> {
             freq: head.freq,
             field_expiry: self.field_expiry,
             stream: (key_type == KeyType::Stream).then_some(self.stream),
-            what_if: (F::MEMORY && memory_bytes.is_some()).then_some(what_if),
+            what_if: (F::ADVICE && memory_bytes.is_some()).then_some(what_if),
         });
     }
 }

@@ -1,6 +1,6 @@
 //! What is added up while a value passes: all that encoding and memory are computed from.
 
-use super::config::{Limit, LoadConfig};
+use super::config::LoadConfig;
 use super::costs::{Costs, Line};
 use super::nodes::ListNodes;
 use super::packing::{self, Item, Packing};
@@ -74,7 +74,7 @@ struct Plan {
 
 impl Plan {
     #[inline]
-    fn of(record: &RecordType, scale: &Scale<'_>) -> Self {
+    fn of(record: &RecordType, highest_step: u64, scale: &Scale<'_>) -> Self {
         let config = scale.config;
         let limits = match record.key_type {
             KeyType::Hash => config.hash,
@@ -96,8 +96,8 @@ impl Plan {
                 }
             }
             Layout::Sequence(sequence) => Self {
-                packable_elements: limits.entries.saturating_mul(Limit::HIGHEST_STEP),
-                packable_len: limits.value.saturating_mul(Limit::HIGHEST_STEP),
+                packable_elements: limits.entries.saturating_mul(highest_step),
+                packable_len: limits.value.saturating_mul(highest_step),
                 expiry_before: matches!(sequence, Sequence::ExpiryPair { .. }),
                 expiry_behind: matches!(sequence, Sequence::PairExpiry | Sequence::PairTextExpiry),
                 ..plan
@@ -193,9 +193,9 @@ pub(super) struct Tallies {
 }
 
 impl Tallies {
-    /// Starts over for the next value.
+    /// Starts over for the next value, which limits are thought of for that are so many times as high as those in force.
     #[inline]
-    pub fn begin(&mut self, record: &RecordType, scale: &Scale<'_>) {
+    pub fn begin(&mut self, record: &RecordType, highest_step: u64, scale: &Scale<'_>) {
         if record.key_type == KeyType::String {
             // Most keys are strings, and of a string no more than this is looked at.
             let sums = &mut self.sums;
@@ -203,7 +203,7 @@ impl Tallies {
             (sums.texts, sums.payload, sums.opened, sums.longest, sums.all_integers) = (0, 0, 0, 0, true);
             return;
         }
-        self.sums = Tally { all_integers: true, plan: Plan::of(record, scale), ..Tally::default() };
+        self.sums = Tally { all_integers: true, plan: Plan::of(record, highest_step, scale), ..Tally::default() };
         if self.sums.plan.packed == Packed::StreamNode {
             self.stream = StreamTally::default();
         }
