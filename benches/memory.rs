@@ -51,6 +51,9 @@ impl<const MEMORY: bool, const ADVICE: bool> PieceSink for Worker<MEMORY, ADVICE
     }
 }
 
+/// One of those that take turns.
+type Run = fn(&Dump, &Options) -> (u64, Duration);
+
 /// Keys of a dump and the time that they took.
 fn census<const MEMORY: bool, const ADVICE: bool>(dump: &Dump, options: &Options) -> (u64, Duration) {
     let limits = Arc::new(ClassLimits::new(None));
@@ -74,7 +77,7 @@ fn compare(name: &str, path: &Path) {
     pool.install(|| {
         for turn in 0..=TURNS {
             // Who goes second finds warmer caches.
-            let mut runs: [(usize, fn(&Dump, &Options) -> (u64, Duration)); 3] =
+            let mut runs: [(usize, Run); 3] =
                 [(0, census::<false, false>), (1, census::<true, false>), (2, census::<true, true>)];
             runs.rotate_left(turn % 3);
             let mut keys = None;
