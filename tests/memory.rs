@@ -16,6 +16,14 @@ fn every_dump() -> Vec<Accuracy> {
     all
 }
 
+/// A table that was printed before a dump came would tell of others than there are.
+#[test]
+fn the_table_of_the_document_is_of_today() {
+    let document = std::fs::read_to_string(fixtures().join("../docs/memory-accuracy.md")).unwrap();
+    let printed: String = document.lines().filter(|line| line.starts_with('|')).map(|line| format!("{line}\n")).collect();
+    assert_eq!(accuracy::table(&[fixtures().join("truth")]), printed, "print it anew, with examples/memory_accuracy.rs");
+}
+
 #[test]
 fn every_key_of_every_fixture() {
     let mut failures = Vec::new();

@@ -216,6 +216,30 @@ pub fn by_encoding<'k>(keys: impl IntoIterator<Item = &'k Measured>) -> BTreeMap
 /// Most keys of one type, as a share, whose tables [are about to be done with moving](Measured::is_moving_table).
 const MOVING: f64 = 0.03;
 
+/// The table of `docs/memory-accuracy.md`, of the dumps in some folders.
+pub fn table(folders: &[PathBuf]) -> String {
+    let mut sums: BTreeMap<(String, String, String), Sums> = BTreeMap::new();
+    for dump in folders.iter().flat_map(|folder| all(folder)) {
+        for key in &dump.keys {
+            sums.entry((dump.server.clone(), key.key_type.clone(), key.encoding.clone())).or_default().add(key);
+        }
+    }
+    let head = "| server | type | encoding | keys | exact | within 3 % or 32 bytes | worst key | total |\n\
+                | --- | --- | --- | ---: | ---: | ---: | ---: | ---: |\n";
+    let rows = sums.into_iter().map(|((server, key_type, encoding), sums)| {
+        let near = sums.near as f64 / sums.keys as f64;
+        format!(
+            "| {server} | {key_type} | {encoding} | {} | {:.2} % | {:.2} % | {:.2} % | {:.3} % |\n",
+            sums.keys,
+            100.0 * sums.exact_share(),
+            100.0 * near,
+            100.0 * sums.worst,
+            100.0 * sums.total_error()
+        )
+    });
+    head.to_string() + &rows.collect::<String>()
+}
+
 /// Every bar that the keys of one dump miss, with the worst keys.
 ///
 /// Levels of skip lists and chains of hash tables are drawn at each load: of thousands of keys some lie outside of 3 % and 32 bytes whatever
